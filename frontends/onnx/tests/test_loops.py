@@ -95,10 +95,10 @@ def test_turns_that_are_known_are_written_out(read, name):
 
 
 def test_what_is_refused_of_loops_is_told_at_once():
-    body = [helper.make_node("Greater", ["x_in", "x_in"], ["on"]), helper.make_node("LRN", ["x_in"], ["x_out"], size=1)]
+    body = [helper.make_node("Greater", ["x_in", "x_in"], ["on"]), helper.make_node("GlobalLpPool", ["x_in"], ["x_out"])]
     for model, words in (
-        (_loop("turns", "", body, ["x"]), ("walk", "'turns', which only a run knows", "of its body no kernel computes LRN")),
-        (_loop("turns", "", body, ["x"], initializers=[("turns", np.int64(2))]), ("walk, turn 0", "no operator LRN")),
+        (_loop("turns", "", body, ["x"]), ("walk", "'turns', which only a run knows", "no kernel computes GlobalLpPool")),
+        (_loop("turns", "", body, ["x"], initializers=[("turns", np.int64(2))]), ("walk, turn 0", "operator GlobalLpPool")),
         (_loop("", "", _GROWING, ["x"]), ("without an end",)),
         (_loop("turns", "", _GROWING, ["x"], initializers=[("turns", np.int64(1 << 40))]), ("of more than 4,096 turns",)),
     ):

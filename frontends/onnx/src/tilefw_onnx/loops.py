@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw_onnx.model_file import array_of, first_line
 
-_MOST_TURNS = 4096
+MOST_TURNS = 4096
 _MOST_KNOWN = 4096  # elements of a constant that shapes may follow from
 
 
@@ -59,15 +59,15 @@ def write_out(reading: NodeReading, proto: onnx.NodeProto, label: str) -> None:
     most, goes_on = (_number(reading, name) for name in (*proto.input, "", "")[:2])
     if most is None and goes_on is None:
         raise UnsupportedError("a loop without an end", code="TFW0992")
-    carried = [_value(reading, name) for name in proto.input[2:]]
+    carried = [value_of(reading, name) for name in proto.input[2:]]
     stacked: list[list[ReadValue]] = [[] for _ in body.output[1 + len(carried) :]]
     turn, goes_on = 0, True if goes_on is None else bool(goes_on)
     while goes_on and (most is None or turn < most):
-        if turn == _MOST_TURNS:
-            raise UnsupportedError(f"a loop of more than {_MOST_TURNS:,} turns", code="TFW0992")
+        if turn == MOST_TURNS:
+            raise UnsupportedError(f"a loop of more than {MOST_TURNS:,} turns", code="TFW0992")
         values = [ReadValue(np.array(turn, np.int64)), ReadValue(np.array(True)), *carried]
         refused = len(reading.refused)
-        found = _turn(reading, body, values, f"{label}, turn {turn}")
+        found = turn_outputs(reading, body, values, f"{label}, turn {turn}")
         if len(reading.refused) > refused:
             return  # what reads the loop's results is not read either
         if found[0].known is None:
@@ -77,10 +77,10 @@ def write_out(reading: NodeReading, proto: onnx.NodeProto, label: str) -> None:
             held.append(more)
         turn += 1
     for name, value in zip(proto.output, carried, strict=False):
-        _name(reading, name, value)
+        name_value(reading, name, value)
     for name, parts in zip(proto.output[len(carried) :], stacked, strict=True):
         if name:
-            _stack(reading, name, parts, label)
+            stack(reading, name, parts, label)
 
 
 def _number(reading: NodeReading, name: str) -> int | None:
@@ -94,11 +94,12 @@ def _number(reading: NodeReading, name: str) -> int | None:
     return int(reading.known[name].reshape(-1)[0])
 
 
-def _value(reading: NodeReading, name: str) -> ReadValue:
+def value_of(reading: NodeReading, name: str) -> ReadValue:
+    """What is known of a name by now."""
     return ReadValue(reading.known.get(name), reading.tensors.get(name), reading.types.get(name))
 
 
-def _name(reading: NodeReading, name: str, value: ReadValue) -> None:
+def name_value(reading: NodeReading, name: str, value: ReadValue) -> None:
     """Let a name mean a value."""
     for table in (reading.known, reading.tensors, reading.types):
         table.pop(name, None)
@@ -110,20 +111,20 @@ def _name(reading: NodeReading, name: str, value: ReadValue) -> None:
         reading.types[name] = value.type
 
 
-def _turn(reading: NodeReading, body: onnx.GraphProto, values: Sequence[ReadValue], label: str) -> list[ReadValue]:
+def turn_outputs(reading: NodeReading, body: onnx.GraphProto, values: Sequence[ReadValue], label: str) -> list[ReadValue]:
     """The outputs of a body whose inputs have these values. Its own names end with it."""
     own = {one.name for one in (*body.input, *body.initializer)} | {name for node in body.node for name in node.output}
-    outer = {name: _value(reading, name) for name in own}
+    outer = {name: value_of(reading, name) for name in own}
     for name in own:
-        _name(reading, name, ReadValue())
+        name_value(reading, name, ReadValue())
     for info, value in zip(body.input, values, strict=True):
-        _name(reading, info.name, value)
+        name_value(reading, info.name, value)
     reading.known.update({one.name: array_of(one, reading.file) for one in body.initializer})
     describe_nodes(reading, body.node, label)
     read_nodes(reading, body.node, f"{label}, ")
-    found = [_value(reading, info.name) for info in body.output]
+    found = [value_of(reading, info.name) for info in body.output]
     for name, value in outer.items():
-        _name(reading, name, value)
+        name_value(reading, name, value)
     return found
 
 
@@ -131,7 +132,7 @@ def read_nodes(reading: NodeReading, nodes: Sequence[onnx.NodeProto], label: str
     """Read nodes in order; the shapes of those behind a loop are known once it is written out."""
     for number, node in enumerate(nodes):
         reading.read_node(node, f"{label}{node.name or f'{node.op_type} number {number}'}")
-        if node.op_type == "Loop" and number + 1 < len(nodes) and not reading.refused:
+        if node.op_type in ("Loop", "Scan") and number + 1 < len(nodes) and not reading.refused:
             describe_nodes(reading, nodes[number + 1 :], label)
 
 
@@ -173,7 +174,7 @@ def _names(node: onnx.NodeProto) -> list[str]:
     return found
 
 
-def _stack(reading: NodeReading, name: str, parts: Sequence[ReadValue], label: str) -> None:
+def stack(reading: NodeReading, name: str, parts: Sequence[ReadValue], label: str) -> None:
     """The values of all turns, one behind the other along a dim of their own."""
     if not parts:
         kind, shape = reading.type_of(name)
@@ -186,10 +187,10 @@ def _stack(reading: NodeReading, name: str, parts: Sequence[ReadValue], label: s
     reading.known[axes] = np.array([0], np.int64)
     for turn, part in enumerate(parts):
         one, wide = f"{name}: turn {turn}", f"{name}: row {turn}"
-        _name(reading, one, part)
+        name_value(reading, one, part)
         kind, shape = reading.type_of(one)
         spread[wide] = kind, (1, *shape)
-        _name(reading, wide, ReadValue(type=spread[wide]))  # a turn of a loop around this one may have named its own so
+        name_value(reading, wide, ReadValue(type=spread[wide]))  # a turn of a loop around this one may have named its own so
         reading.read_node(helper.make_node("Unsqueeze", [one, axes], [wide]), f"{label}, {wide}")
         joined.append(wide)
     shapes = {shape for _, shape in spread.values()}

@@ -15,12 +15,16 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import inliner
 from onnx.reference import ReferenceEvaluator
 
 from tilefw.api.errors import CodeError, KernelError, UnsupportedError
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.runtime.jit import JITFunction
-from tilefw_onnx.loops import describe_nodes, read_nodes, refused_within, write_out
+from tilefw_onnx import loops, scans
+from tilefw_onnx.expansions.expand import EXPANSIONS, expand, is_expanded
+from tilefw_onnx.expansions.node_writer import NodeWriter
+from tilefw_onnx.loops import describe_nodes, read_nodes, refused_within
 from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
 from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
 from tilefw_onnx.lowerings.text import KernelText
@@ -37,8 +41,10 @@ OF_SHAPE: Mapping[str, Callable[[Mapping[str, Any], str, tuple[int, ...]], np.nd
     "Size": lambda asked, _, shape: np.array(prod(shape), np.int64),
     "EyeLike": lambda asked, kind, shape: np.eye(*shape, k=asked["k"], dtype=_array_type(asked.get("dtype"), kind)),
 }
-_CONTROL = ("If", "Loop", "Constant")
+_LOOPS = {"Loop": loops.write_out, "Scan": scans.write_out}
+_CONTROL = ("If", "Constant", *_LOOPS)
 RANDOM = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"})
+OF_DATA = frozenset({"NonZero", "Unique", "Compress", "NonMaxSuppression", "Range", "ConstantOfShape"})  # not a constant's
 OWN_DOMAINS = ("", "ai.onnx")
 _MISFITS = (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError, onnx.defs.SchemaError)
 MOST_ELEMENTS = (1 << 31) - (1 << 16)  # of one tensor: kernels count elements, and those of the last tile, in 32 bits
@@ -65,11 +71,21 @@ def opened_graph(file: OpenedModel, reading: Callable[..., ModelReading] | None 
         except Exception as error:
             raise CodeError(f"{name} has opset {opsets['']}: {first_line(error)}", code="TFW0994") from None
         opsets[""] = OLDEST_OPSET
+    if model.functions:
+        model = _inlined(model, name)
     try:
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except Exception as error:
         raise CodeError(f"the shapes of {name} do not fit each other: {first_line(error)}", code="TFW0994") from None
     return (reading or ModelReading)(inferred.graph, opsets, name, known=file.weights).graph()
+
+
+def _inlined(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """The model with the nodes of its functions in place of their calls."""
+    try:
+        return inliner.inline_local_functions(model)
+    except Exception as error:  # the inliner's own
+        raise CodeError(f"the functions of {name} cannot be written out: {first_line(error)}", code="TFW0994") from None
 
 
 @dataclass
@@ -137,7 +153,7 @@ class ModelReading:
         if own and proto.op_type == "If" and proto.input[0] in self.known:
             self._take_branch(proto)
             return
-        if own and proto.op_type == "Loop":
+        if own and proto.op_type in _LOOPS:
             self._write_out(proto, label)
             return
         if own and proto.op_type in OF_SHAPE:
@@ -147,12 +163,16 @@ class ModelReading:
         if all(name in self.known for name in proto.input if name) and not _has_graph(proto):
             self._fold(proto, label)
             return
+        self._describe_again(proto, label)
         if own and proto.op_type in VIEWS and not any(proto.output[1:]) and proto.input[0] in self.tensors:
             self._view(proto, label)
             return
         lowering = MODEL_OPERATORS.get(proto.op_type) if own else None
+        if lowering is None and own and proto.op_type not in OF_DATA and is_expanded(proto):
+            self._expand(proto, label)
+            return
         if lowering is None:
-            self.refused.append(f"{label}: no operator {_unknown(proto, own)}")
+            self.refused.append(f"{label}: {_unknown(proto, own)}")
             return
         try:
             self._lower(proto, label, lowering)
@@ -167,12 +187,28 @@ class ModelReading:
     def _write_out(self, proto: onnx.NodeProto, label: str) -> None:
         """A loop's turns; of one that is refused, what no kernel computes of its body is told too."""
         try:
-            write_out(self, proto, label)
+            _LOOPS[proto.op_type](self, proto, label)
         except UnsupportedError as error:
             body = next(one.g for one in proto.attribute if one.name == "body")
-            lacking = refused_within(body, {*MODEL_OPERATORS, *VIEWS, *OF_SHAPE, *_CONTROL})
+            lacking = refused_within(body, {*MODEL_OPERATORS, *EXPANSIONS, *VIEWS, *OF_SHAPE, *_CONTROL})
             more = f"; of its body no kernel computes {', '.join(lacking)}" if lacking else ""
             self.refused.append(f"{label}: {error.message}{more}")
+
+    def _describe_again(self, proto: onnx.NodeProto, label: str) -> None:
+        """Shapes that follow from constants which were computed since the model's own were inferred."""
+        lacking = [name for name in proto.output if name and min(self.types.get(name, ("", (-1,)))[1], default=0) < 0]
+        if lacking and all(name in self.known or name in self.types for name in proto.input if name):
+            describe_nodes(self, [proto], label)
+
+    def _expand(self, proto: onnx.NodeProto, label: str) -> None:
+        """The nodes that stand for one."""
+        inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)
+        opset = self.opsets.get(proto.domain, 1)
+        node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, opset), inputs, outputs)
+        try:
+            expand(self, NodeWriter(node, proto, label, opset))
+        except UnsupportedError as error:
+            self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
 
     def _view(self, proto: onnx.NodeProto, label: str) -> None:
         source, (_, shape) = self.tensors[proto.input[0]], self.type_of(proto.output[0])
@@ -289,10 +325,12 @@ def require_counted(node: Node) -> None:
 
 
 def _unknown(proto: onnx.NodeProto, own: bool) -> str:
-    """An operator that is not lowered, with the nearest that is."""
+    """Why an operator is not lowered: what its shape follows from, or that there is none, with the nearest that there is."""
+    if own and proto.op_type in OF_DATA:
+        return f"the shape of what {proto.op_type} gives follows from data, which only a run knows"
     near = get_close_matches(proto.op_type, MODEL_OPERATORS, n=1) if own else []
     named = "::".join(filter(None, (proto.domain, proto.op_type)))
-    return f"{named}; the nearest is {near[0]}" if near else named
+    return f"no operator {named}; the nearest is {near[0]}" if near else f"no operator {named}"
 
 
 def _array_type(number: int | None, kind: str) -> np.dtype:
