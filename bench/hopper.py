@@ -19,8 +19,9 @@ BLOCKS = (((128, 128, 64), 3), ((128, 256, 64), 3), ((64, 256, 128), 2))
 TEXT = """# Machine code for Hopper
 
 Products of warpgroups, written by `python bench/hopper.py --out bench/hopper.md`: the library's one source with the same options
-for both compilers. Both read operands by asynchronous copies of lanes, those of `descriptor_matmul` by the copy engine: tilefw's
-launch makes the descriptors, Triton's kernel makes them itself. No times of a card are here.
+for both compilers. Triton reads operands by asynchronous copies of lanes, those of `descriptor_matmul` by the copy engine, of which
+its kernel makes the descriptors. tilefw has the engine copy wherever the launch can describe the arrays: its launch makes the
+descriptors. No times of a card are here.
 """
 
 

@@ -47,7 +47,7 @@ class CopyDescriptor:
         strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)
         if min(sizes) < 1:  # all blocks are beyond an empty array, whose strides may be anything: those of one that engines take
             sizes, strides = (1,) * len(sizes), (self.alignment,) * len(strides)
-        wrong = [stride for stride in strides if stride <= 0 or stride % self.alignment]
+        wrong = [stride for stride in strides if stride < 0 or stride % self.alignment]
         if wrong or address % self.alignment:
             what = f"rows {wrong[0]} bytes apart" if wrong else f"its first element at {address:#x}"
             raise LaunchError(

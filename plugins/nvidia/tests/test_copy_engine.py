@@ -43,6 +43,53 @@ def test_blocks_of_described_arrays_come_by_the_engine(case: str, tmp_path: Path
     assembled(text, tmp_path)
 
 
+PLAIN: dict[str, dict[str, Any]] = {
+    "whole blocks": {"m": 128, "n": 128, "k": 256, **TILES},
+    "rows that wrap around": {"m": 80, "n": 112, "k": 208, **TILES, "dtype": "bf16", "num_stages": 4},
+    "columns": {"m": 80, "n": 112, "k": 208, **TILES, "a_layout": "columns", "b_layout": "columns"},
+    "two groups": {"m": 144, "n": 128, "k": 320, "num_warps": 8, "block_m": 128, "block_n": 128, "block_k": 64, "bias": True},
+}
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_operands_through_pointers_come_by_the_engine(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    verdict = verify(load("matmul"), PLAIN[case], TARGET, assemble=False, checks="all")
+    assert verdict.ok, verdict.failed
+    assert not verdict.findings
+    assert verdict.artifact is not None
+    assert "cp.async.bulk.tensor.2d" in verdict.artifact.text
+    assert "cp.async.c" not in verdict.artifact.text
+    assembled(verdict.artifact.text, tmp_path)
+
+
+@tilefw.jit
+def through_pointers(a, b, out, m, row, k, B: tl.constexpr):
+    lines, columns, terms = tl.arange(0, B), tl.arange(0, B), tl.arange(0, B)
+    a_ptrs, b_ptrs = a + (lines % m)[:, None] * row + terms[None, :], b + columns[None, :] * k + terms[:, None]
+    total = tl.zeros((B, B), tl.float32)
+    for step in range(0, tl.cdiv(k, B)):
+        left = k - step * B
+        x = tl.load(a_ptrs, mask=terms[None, :] < left, other=0.0)
+        total += tl.dot(x, tl.load(b_ptrs, mask=terms[:, None] < left, other=0.0))
+        a_ptrs += B
+        b_ptrs += B
+    tl.store(out + lines[:, None] * B + columns[None, :], total, mask=lines[:, None] < m)
+
+
+@pytest.mark.parametrize("rows", ["forwards", "all the same", "backwards"])
+def test_rows_may_lie_in_any_order(rows: str) -> None:
+    """An engine takes no rows that go backwards: lanes copy them, and the other operand with them."""
+    random, lines = np.random.default_rng(4), 50
+    a, b = (random.standard_normal((64, 176)).astype(np.float16) for _ in range(2))
+    given = {"forwards": a[:lines], "all the same": np.broadcast_to(a[:1], (lines, 176)), "backwards": a[:lines][::-1]}[rows]
+    out = np.zeros((64, 64), np.float32)
+    result = through_pointers[1,](given, b, out, lines, given.strides[0] // 2, 176, B=64, target=TARGET, checks="all")
+    np.testing.assert_allclose(out[:lines], given.astype(np.float32) @ b.astype(np.float32).T, atol=1e-3)
+    assert not out[lines:].any()
+    assert result.artifact.text.count("cp.async.bulk.tensor") == (0 if rows == "backwards" else 6)
+
+
 @tilefw.jit
 def product(a, b, out, k, row, B: tl.constexpr):
     left = tl.make_tensor_descriptor(a, [B, k], [row, 1], [B, B])
@@ -54,11 +101,16 @@ def product(a, b, out, k, row, B: tl.constexpr):
     tl.store(out + place, total)
 
 
+@tilefw.jit
+def product_of_rows_apart(a, b, out, k, row, B: tl.constexpr):
+    product(a, b, out, k, tl.multiple_of(row, 16), B)
+
+
 def test_an_array_whose_rows_do_not_follow_one_another_is_refused_with_the_reason() -> None:
-    """The recipe of the compiled kernel, given rows that go backwards."""
+    """Where the author promised rows that the launch does not have."""
     a, b, out = np.zeros((64, 128), np.float16), np.zeros((64, 128), np.float16), np.zeros((64, 64), np.float32)
     with pytest.raises(tilefw.LaunchError, match="which its copy engine does not take"):
-        product[1,](a, b, out, 128, -128, B=64, target=TARGET)
+        product_of_rows_apart[1,](a, b, out, 128, -128, B=64, target=TARGET)
 
 
 def test_the_driver_numbers_element_types_in_another_way_than_instructions() -> None:

@@ -173,6 +173,10 @@ class AffineAnalysis:
             self._tiles[value] = self._tile(value)
         return self._tiles[value]
 
+    def assume(self, value: SSAValue, form: Affine) -> None:
+        """Take a tile to be of a form, before any that is made of it was asked for."""
+        self._tiles[value] = form
+
     def _tile(self, value: SSAValue) -> Affine | None:
         rank = len(types.shape_of(value.type))
         flat = (ZERO,) * rank

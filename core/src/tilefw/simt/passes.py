@@ -27,6 +27,7 @@ from tilefw.simt.shared_memory.placement import PlaceShared
 from tilefw.simt.software_pipeline.invariants_to_shared import InvariantsToShared
 from tilefw.simt.software_pipeline.loops import PipelineLoops
 from tilefw.simt.software_pipeline.short_loops import UnrollShortLoops
+from tilefw.simt.software_pipeline.whole_arrays import WholeArrays
 
 
 def lane_passes(
@@ -40,6 +41,7 @@ def lane_passes(
     return (
         # Before what asks for loops. Where accesses add a lane's offset to an address of the wave, rounds cost the lanes little.
         *([] if machine.chip.offsets else [UnrollShortLoops()]),
+        WholeArrays(machine, num_stages, most_stages),  # after loops that fall away, before loads are anything else
         PipelineLoops(machine, num_stages, disjoint, most_stages),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
         AsynchronousDots(machine),  # when all operands that a pipeline has in shared memory are there

@@ -140,7 +140,8 @@ def _real_constant(text: _Text, index: int, parameter: KernelParameter) -> None:
 def _integer(text: _Text, index: int, parameter: KernelParameter) -> None:
     v = f"v{index}"
     text.names[f"w{index}"] = partial(specialization.integer_type, parameter)
-    plain = f"('i32:16' if not {v} & 15 else 'i32:1' if {v} == 1 else 'i32') if -0x80000000 <= {v} < 0x80000000 else w{index}({v})"
+    multiple = f"not {v} & {specialization.NO_MULTIPLE}"
+    plain = f"('i32:16' if {multiple} else 'i32:1' if {v} == 1 else 'i32') if -0x80000000 <= {v} < 0x80000000 else w{index}({v})"
     text.keys.append(plain if parameter.plain else f"w{index}({v})")
     text.values.append(v)
 

@@ -21,6 +21,7 @@ from tilefw.runtime.python_number import IntegerTooLargeError, python_number, py
 Reader = Callable[[KernelParameter, Any], tuple[str | None, Any]]
 
 _DESCRIPTOR = "TensorDescriptor"  # of any library: Triton's own serves as well
+NO_MULTIPLE = ~0x7FFFFFF0  # the bits of an i32 that is no multiple of 16 from 0 on: a copy engine takes no negative strides
 CONSTANTS = frozenset((bool, int, str, bytes, type(None), dtype))
 _ITEMS = CONSTANTS | {float, tuple}
 # Functions of the language, which are compiled in (jit.py).
@@ -214,7 +215,7 @@ def _array_type(parameter: KernelParameter, value: ArrayType) -> tuple[str, Arra
 
 def _integer(parameter: KernelParameter, value: int) -> tuple[str, int]:
     if parameter.plain and -(2**31) <= value < 2**31:
-        return "i32:16" if not value & 15 else "i32:1" if value == 1 else "i32", value
+        return "i32:16" if not value & NO_MULTIPLE else "i32:1" if value == 1 else "i32", value
     return integer_type(parameter, value), value
 
 
@@ -251,7 +252,7 @@ def integer_type(parameter: KernelParameter, value: int) -> str:
     # A constant 1 is a Python number in the kernel, and would lose the type that an annotation gives it.
     if value == 1 and not parameter.annotation:
         return f"{kind}:1"
-    return f"{kind}:16" if parameter.align and value % 16 == 0 else kind
+    return f"{kind}:16" if parameter.align and value >= 0 and value % 16 == 0 else kind
 
 
 def _shown(value: int) -> str:

@@ -1,7 +1,7 @@
 """Lowering of copies of blocks by a copy engine, where the launch can describe the array and its block lies as engines put it.
 
-The array's base is a kernel's argument; its extents and strides are numbers or arguments. The function gets a hidden argument more,
-the descriptor that the launch makes of them (`tilefw.copy_descriptors`). Lanes copy of an array to which the kernel stores.
+The function gets a hidden argument more, the descriptor that the launch makes (`tilefw.copy_descriptors`) of the array
+(`described_array.py`).
 """
 
 from __future__ import annotations
@@ -10,27 +10,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.func import FuncOp
-from xdsl.dialects.scf import ForOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tilefw.copy_descriptors import CopyDescriptor
-from tilefw.passes.pointer_origins import arguments_of
 from tilefw.simt import lane
+from tilefw.simt.assign.staging import buffer_of_view, users_of
 from tilefw.simt.description import CopyEngine
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.layout.shared_operand import SharedOperand
 from tilefw.simt.lower.context import LoweringContext, SharedView
+from tilefw.simt.lower.described_array import array_of, engine_of
 from tilefw.simt.lower.memory import argument_of
 from tilefw.tile import types
-from tilefw.tile.dialect import ops
-from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.base import integer_attr, string_attr
-from tilefw.tile.dialect.copy_ops import CopyBlockOp
-from tilefw.tile.dialect.kernel_info import is_argument
-from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
 
-_BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
 _BEFORE = -(1 << 30)  # further before an array than any block reaches
 
 
@@ -46,81 +40,27 @@ class _Boxes:
 
 def copy_block(context: LoweringContext, op: CopyBlockOp) -> bool:
     """Have the engine make the copy; False where it cannot."""
-    engine, view = context.machine.chip.copy_engine, context.views[op.view]
-    if engine is None or not context.machine.chip.barrier_bytes or context.machine.workgroups > 1 or not _in_loops_alone(op):
+    engine, view = engine_of(context.machine, op), context.views[op.view]
+    array = None if engine is None else array_of(context.function, context.facts, op, engine)
+    if engine is None or array is None or not _fills_alone(context, op, engine):
         return False
-    order = _innermost_first(context, op)
-    if order is None or len(order) > engine.rank:
-        return False
-    boxes, array = _boxes(op, order, view.layout, engine), _described(context, op, order, engine)
+    order, boxes = array.order, _boxes(op, array.order, view.layout, engine)
     dtype = types.dtype_of(types.element_of(op.block_type))
-    if boxes is None or array is None or math.prod(op.block) * dtype.storage_bits // 8 % engine.shared_alignment:
+    if boxes is None or math.prod(op.block) * dtype.storage_bits // 8 % engine.shared_alignment:
         return False  # or a ring's slots begin where the engine does not write
-    base, sizes, strides = array
     descriptor = CopyDescriptor(
-        base, sizes, strides, boxes.extents, dtype.name, dtype.storage_bits // 8, boxes.row_bytes, engine.alignment
+        array.base, array.sizes, array.strides, boxes.extents, dtype.name, dtype.storage_bits // 8, boxes.row_bytes,
+        engine.alignment,
     )
     _start(context, op, order, boxes, context.descriptor(str(descriptor)), view)
     return True
 
 
-def _in_loops_alone(op: Operation) -> bool:
-    """Whether the op stands in the function or in its counted loops: phases are counted there."""
-    around = op.parent_op()
-    while isinstance(around, ForOp):
-        around = around.parent_op()
-    return isinstance(around, FuncOp)
-
-
-def _innermost_first(context: LoweringContext, op: CopyBlockOp) -> list[int] | None:
-    """The dims of the block, that of neighbours first; None where that is not clear."""
-    dense = [dim for dim, stride in enumerate(op.strides) if context.facts.constant(stride) == 1]
-    return [dense[0], *(dim for dim in reversed(range(op.rank)) if dim != dense[0])] if len(dense) == 1 else None
-
-
-def _described(
-    context: LoweringContext, op: CopyBlockOp, order: Sequence[int], engine: CopyEngine
-) -> tuple[int, tuple[int | str, ...], tuple[int | str, ...]] | None:
-    """The number of the argument that is the array's base, its sizes and the strides of all dims but the innermost."""
-    base, facts = op.base, context.facts
-    size = types.dtype_of(types.element_of(op.block_type)).storage_bits // 8
-    if not is_argument(base) or size not in engine.element_bytes or facts.divisor(base) % engine.alignment:
-        return None
-    if _is_stored_to(context.function, base):
-        return None
-    if any(facts.divisor(op.strides[dim]) * size % engine.alignment for dim in order[1:]):
-        return None
-    sizes = [_BEYOND if (bound := op.shape[dim]) is None else _measure(context, bound) for dim in order]
-    strides = [_measure(context, op.strides[dim]) for dim in order[1:]]
-    if any(measure is None for measure in (*sizes, *strides)) or not all(_is_near(context, offset) for offset in op.offsets):
-        return None
-    return base.index, tuple(sizes), tuple(strides)  # type: ignore[arg-type]
-
-
-def _measure(context: LoweringContext, value: SSAValue) -> int | str | None:
-    """A number that the launch knows: one that is fixed, or an argument's; None for any other."""
-    fixed = context.facts.constant(value)
-    if fixed is not None:
-        return fixed
-    while isinstance(value.owner, Operation) and value.owner.name == "tile.exts":
-        value = value.owner.operands[0]
-    return str(value.index) if is_argument(value) else None
-
-
-def _is_stored_to(function: FuncOp, base: SSAValue) -> bool:
-    """Whether the kernel stores to the array by itself: what lanes stored an engine sees behind barriers, and fences of global
-    memory, that no pass places."""
-    stores = [op for op in nested_ops(function) if isinstance(op, ops.StoreOp | ops.StoreBlockOp | AtomicOp)]
-    roots = [arguments_of(op.base if isinstance(op, ops.StoreBlockOp) else op.pointer) for op in stores]
-    return any(found is None or base in found for found in roots)
-
-
-def _is_near(context: LoweringContext, offset: SSAValue) -> bool:
-    """Whether a place in the array is a number of 32 bits."""
-    if offset.type == types.i32:
-        return True
-    reach = context.facts.reach(offset)
-    return reach is not None and reach < 1 << 31
+def _fills_alone(context: LoweringContext, op: CopyBlockOp, engine: CopyEngine) -> bool:
+    """Whether the engine can make all copies to the slots of a ring: a first one alone would want barriers beside lanes' groups."""
+    copies = [user for user in users_of(buffer_of_view(op.view)) if isinstance(user, CopyOp | CopyBlockOp)]
+    arrays = (array_of(context.function, context.facts, copy, engine) for copy in copies if isinstance(copy, CopyBlockOp))
+    return all(isinstance(copy, CopyBlockOp) for copy in copies) and all(array is not None for array in arrays)
 
 
 def _boxes(op: CopyBlockOp, order: Sequence[int], layout: SharedLayout, engine: CopyEngine) -> _Boxes | None:

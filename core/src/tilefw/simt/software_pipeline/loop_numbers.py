@@ -1,0 +1,138 @@
+"""What is known of the scalars of a loop that the launch's numbers alone would not tell: signs, and what stays in 32 bits."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
+from tilefw.passes.fold import constant_of
+from tilefw.tile import types
+from tilefw.tile.dialect import ops
+from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.nested_ops import nested_ops
+
+_SIGN_OF_FIRST = frozenset({"exts", "rems"})  # what is not negative where their first operand is not
+_SIGN_OF_ALL = frozenset({"addi", "muli", "divs", "mins"})
+_MIXING = frozenset({"addi", "subi", "muli"})
+
+
+class LoopAnalysis(AffineAnalysis):
+    """Affine forms in the body of a loop, where what is left of a length (`K - step * BLOCK_K`) surely does not wrap around."""
+
+    def __init__(self, loop: ForOp, offset_ops: set[Operation]) -> None:
+        super().__init__(offset_ops)
+        self.loop = loop
+
+    def limit(self, value: SSAValue) -> Poly | None:
+        while isinstance(op := value.owner, ops.SplatOp | ops.ExpandDimsOp | ops.BroadcastOp):
+            value = op.operands[0]
+        return self.scalar(value) if _is_what_is_left(value, self) else super().limit(value)
+
+    def look_at_offsets(self) -> None:
+        """Know the scalars by which the kernel itself computes offsets, in 32 bits that do not wrap around."""
+        function: Operation = self.loop
+        while (parent := function.parent_op()) is not None and not isinstance(function, FuncOp):
+            function = parent
+        for op in nested_ops(function):
+            if op in self.offset_ops and op.results[0].type == types.i32:
+                self.scalar(op.results[0])
+
+    @property
+    def induction(self) -> Poly:
+        """The loop's own index."""
+        return self.scalar(self.loop.body.block.args[0])
+
+
+def changes_in(loop: ForOp, poly: Poly) -> bool:
+    """Whether a polynomial may have another value in each iteration."""
+    return any(_is_inside(loop, atom) for monomial, _ in poly.terms for atom in monomial)
+
+
+def _is_inside(loop: ForOp, value: SSAValue) -> bool:
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None and block is not loop.body.block:
+        parent = block.parent_op()
+        block = None if parent is None else parent.parent
+    return block is not None
+
+
+def is_not_negative(poly: Poly) -> bool:
+    """Whether a sum of offsets, which do not wrap around, is surely 0 or more."""
+    return all(factor > 0 and all(map(_is_not_negative, monomial)) for monomial, factor in poly.terms)
+
+
+def _is_not_negative(value: SSAValue) -> bool:
+    literal = constant_of(value)
+    if literal is not None:
+        return literal >= 0
+    op = value.owner
+    if isinstance(op, Block):
+        loop = op.parent_op()
+        return isinstance(loop, ForOp) and value is op.args[0] and _counts_up(loop)
+    if isinstance(op, ops.ProgramIdOp | ops.NumProgramsOp):
+        return True
+    if not isinstance(op, ElementwiseOp) or not types.is_int(value.type):
+        return False
+    if op.row.name in _SIGN_OF_FIRST:
+        return not types.is_bool(op.operands[0].type) and _is_not_negative(op.operands[0])
+    if op.row.name == "maxs":
+        return any(map(_is_not_negative, op.operands))
+    return op.row.name in _SIGN_OF_ALL and all(map(_is_not_negative, op.operands))
+
+
+def _counts_up(loop: ForOp) -> bool:
+    step = constant_of(loop.step)
+    return step is not None and step > 0 and _is_not_negative(loop.lb)
+
+
+def stays_near(factor: int, analysis: LoopAnalysis) -> bool:
+    """Whether `factor` times the loop's index is a number of 32 bits: the loop ends at an integer of 32 bits, or at one divided by
+    at least `factor`."""
+    loop = analysis.loop
+    if loop.ub.type != types.i32 or factor < 1 or not _counts_up(loop):
+        return False
+    return factor == 1 or _divided(loop.ub, factor) is not None
+
+
+def _divided(value: SSAValue, least: int) -> SSAValue | None:
+    """The i32 of which a value is that number of whole parts, of at least so many."""
+    op = value.owner
+    if not isinstance(op, ElementwiseOp) or op.row.name != "divs" or op.operands[0].type != types.i32:
+        return None
+    divisor = constant_of(op.operands[1])
+    return op.operands[0] if divisor is not None and divisor >= least else None
+
+
+def _is_what_is_left(value: SSAValue, analysis: LoopAnalysis) -> bool:
+    """Whether an i32 is `length - factor * index`, in a loop that ends at the length or at its parts of `factor`.
+
+    Where the loop runs, its index is at least 0 and less than its end. So `factor * index` is less than the length, rounded up at
+    most, and what is left is between the two: no step of its computation matters that wrapped around.
+    """
+    loop = analysis.loop
+    if value.type != types.i32 or not types.is_int(value.type) or not _counts_up(loop) or not _is_mixed(value, analysis):
+        return False
+    poly, (index,) = analysis.scalar(value), (loop.body.block.args[0],)
+    factor = -sum(times for monomial, times in poly.terms if monomial == (index,))
+    length = poly + Poly.constant(factor) * analysis.induction
+    if factor < 1 or changes_in(loop, length):
+        return False
+    if factor == 1 and loop.ub.type == types.i32 and analysis.scalar(loop.ub) == length:
+        return _is_mixed(loop.ub, analysis)
+    whole = _divided(loop.ub, factor)
+    if whole is None or _divided(loop.ub, factor + 1) is not None or not _is_mixed(whole, analysis):
+        return False
+    rounded = (analysis.scalar(whole) - length).number
+    return rounded is not None and 0 <= rounded < factor
+
+
+def _is_mixed(value: SSAValue, analysis: LoopAnalysis) -> bool:
+    """Whether an i32 is what its polynomial says but for multiples of 2^32: all that computes it has 32 bits."""
+    op = value.owner
+    if analysis.scalar(value) in (Poly.atom(value), ZERO) or isinstance(op, ops.ConstantOp):
+        return value.type == types.i32
+    if not isinstance(op, ElementwiseOp) or op.row.name not in _MIXING or value.type != types.i32:
+        return False
+    return all(_is_mixed(operand, analysis) for operand in op.operands)

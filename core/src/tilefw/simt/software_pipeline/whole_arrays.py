@@ -1,0 +1,115 @@
+"""Loads of loops become blocks of whole arrays where a copy engine then fetches them for matrix units that run by themselves.
+
+An engine is told of an array by the launch, and where a block of it begins by the kernel (`lower/bulk_copy.py`). A load through
+a pointer that the loop moves on says neither: `walked_block.py` finds both. What the engine would not take stays as it is: for
+lanes a mask costs more than an index that wraps around. All loads of a loop change, or none: lanes that copy anyhow copy two tiles
+in fewer instructions than one beside an engine's barriers (products of 128x128x32 in fp32 then take 4 % less).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from tilefw.passes.dce import erase_dead
+from tilefw.passes.rewriting import exchange, place_before
+from tilefw.simt.description import CopyEngine, LaneMachine
+from tilefw.simt.facts import LaneFacts
+from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts
+from tilefw.simt.layout.atom_layouts import AtomChain
+from tilefw.simt.lower import dot
+from tilefw.simt.lower.described_array import array_of, engine_of
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.other_values import fills
+from tilefw.simt.software_pipeline.plan import candidates, stages_of
+from tilefw.simt.software_pipeline.walked_block import walked_block
+from tilefw.tile import types
+from tilefw.tile.dialect.block_ops import LoadBlockOp
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.dialect.kernel_info import is_argument
+from tilefw.tile.dialect.shape_ops import TransOp
+from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.offset_arithmetic import offset_arithmetic
+
+
+@dataclass(frozen=True)
+class WholeArrays(ModulePass):
+    """Rewrites the loads of loops that will be pipelined, at most `most_stages` iterations deep."""
+
+    machine: LaneMachine
+    num_stages: int
+    most_stages: int | None = None
+    name = "whole-arrays"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.machine.chip.copy_engine is None:
+            return
+        for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
+            loops = [each for each in nested_ops(function) if isinstance(each, ForOp) and self._is_pipelined(each)]
+            if loops:
+                self._function(function, loops)
+
+    def _is_pipelined(self, loop: ForOp) -> bool:
+        stages = stages_of(loop, self.num_stages)
+        return min(stages, self.most_stages or stages) > 1 and engine_of(self.machine, loop) is not None
+
+    def _function(self, function: FuncOp, loops: list[ForOp]) -> None:
+        offset_ops, engine = offset_arithmetic(function), engine_of(self.machine, loops[0])
+        assert engine is not None
+        walked: dict[ForOp, dict[Load, LoadBlockOp]] = {}
+        for loop in loops:
+            loads = [load for load in candidates(loop) if not _is_told(load)]
+            made = [walked_block(load, loop, offset_ops) if self._may_change(load, engine) else None for load in loads]
+            found = {load: block for load, block in zip(loads, made, strict=True) if block is not None}
+            if found and len(found) == len(loads):
+                walked[loop] = found
+                for load, block in found.items():
+                    place_before(block, load)
+        facts = LaneFacts(function, self.machine) if walked else None
+        for blocks in walked.values():
+            assert facts is not None
+            arrays = {load: array_of(function, facts, block, engine) for load, block in blocks.items()}
+            changes = all(array is not None and self._is_for_units(load, array.order[0]) for load, array in arrays.items())
+            for load, block in blocks.items():
+                block.detach()
+                if changes:
+                    exchange(load, block)
+                else:
+                    block.erase()
+        while walked and erase_dead(function):
+            pass
+
+    def _may_change(self, load: Load, engine: CopyEngine) -> bool:
+        """Whether a load can be of one copy of the engine's."""
+        if fills(load):
+            return False
+        shape, size = types.shape_of(load.result.type), types.dtype_of(load.result.type).storage_bits // 8
+        return len(shape) == 2 and max(shape) * size % engine.alignment == 0
+
+    def _is_for_units(self, load: Load, rows: int) -> bool:
+        """Whether all that read a tile with rows along a dim are products of a unit that runs by itself."""
+        return bool(load.result.first_use) and all(self._multiplies(use.operation, load.result, rows) for use in load.result.uses)
+
+    def _multiplies(self, op: object, value: SSAValue, rows: int) -> bool:
+        if isinstance(op, TransOp) and op.order == (1, 0):
+            return all(self._multiplies(use.operation, op.results[0], 1 - rows) for use in op.results[0].uses)
+        if not isinstance(op, DotOp) or value is op.acc:
+            return False
+        known, any_way = FactorSource(True, (rows,)), FactorSource(True, (1, 0))
+        sources = (known if value is op.a else any_way, known if value is op.b else any_way)
+        ways = [(AtomChain.NONE, sources), (AtomChain.FOLLOWS, (FactorSource(False), sources[1]))]
+        return any(
+            asynchronous_layouts(dot.shape_of(op), dot.types_of(op), self.machine, chain, taken) is not None
+            for chain, taken in ways[: 1 if value is op.a else 2]
+        )
+
+
+def _is_told(load: Load) -> bool:
+    """Whether a load is told from its array's beginning already."""
+    return isinstance(load, LoadBlockOp) and is_argument(load.base)

@@ -1,0 +1,119 @@
+"""Plain pointer kernels and a copy engine, by description alone: a loop's loads are blocks of arrays where that is sure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from library_on_chips import check, lowered
+from made_up import ENGINE, FOURS
+
+import tilefw
+import tilefw.language as tl
+from tilefw.copy_descriptors import CopyDescriptor
+from tilefw.frontend import build_module
+from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
+from tilefw.simt import lane
+from tilefw.simt.description import LaneMachine
+from tilefw.simt.software_pipeline.whole_arrays import WholeArrays
+from tilefw.tile.dialect.block_ops import LoadBlockOp
+from tilefw.tile.dialect.kernel_info import argument_attributes, hidden_of, is_argument
+from tilefw.tile.nested_ops import nested_ops
+
+TILES = {"block_m": 32, "block_n": 32, "block_k": 32}
+WHOLE, CUT = {"m": 64, "n": 64, "k": 160, **TILES}, {"m": 48, "n": 80, "k": 112, **TILES}
+
+
+@pytest.mark.parametrize("parameters", [WHOLE, CUT, {**CUT, "k": 16}, {**CUT, "bias": True, "activation": "gelu"}], ids=str)
+def test_a_product_through_pointers_is_right_and_comes_by_the_engine_alone(parameters: dict[str, Any]) -> None:
+    """Rows that wrap around, terms that are masked off, and fewer iterations than stages."""
+    function, *_ = lowered("matmul", parameters, ENGINE)
+    copies = {type(op) for op in nested_ops(function) if isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp)}
+    assert copies == {lane.BulkCopyOp}
+    check("matmul", parameters, ENGINE)
+
+
+def test_masks_and_wraps_are_the_sizes_that_the_launch_tells() -> None:
+    function, *_ = lowered("matmul", CUT, ENGINE)
+    attributes = [argument_attributes(function, i) for i in range(len(function.body.block.args))]
+    names = [str(each["tile.name"].data) for each in attributes]
+    a, b = (recipe for each in attributes if (recipe := CopyDescriptor.of(hidden_of(each))) is not None)
+    assert [names[int(size)] for size in (*a.sizes, *b.sizes)] == ["K", "M", "N", "K"]
+    assert [names[int(stride)] for stride in (*a.strides, *b.strides)] == ["stride_am", "stride_bk"]
+
+
+@pytest.mark.parametrize("parameters", [{"k": 104, "n": 72}, {"num_stages": 1}], ids=str)
+def test_what_the_engine_would_not_take_stays_as_it_is(parameters: dict[str, Any]) -> None:
+    """Rows that begin anywhere, and what nothing issues early: as on a chip without an engine."""
+    texts = [str(lowered("matmul", {**CUT, **parameters}, chip)[0]) for chip in (ENGINE, FOURS)]
+    assert "lane.bulk_copy" not in texts[0]
+    assert texts[0] == texts[1]
+
+
+SIGNATURE = {"a": "*fp16:16", "b": "*fp16:16", "out": "*fp32:16", "m": "i32", "k": "i32:16", "row": "i32:16", "begin": "i32"}
+
+
+@tilefw.jit
+def walk(a, b, out, m, k, row, begin, KIND: tl.constexpr, B: tl.constexpr):
+    rows = tl.program_id(0) * B + tl.arange(0, B)
+    if KIND == "rows before the array":
+        rows = begin + tl.arange(0, B)
+    columns, terms = tl.arange(0, B), tl.arange(0, B)
+    places = rows % m if KIND != "no wrap" else rows
+    a_ptrs = a + places[:, None] * row + terms[None, :]
+    b_ptrs = b + columns[None, :] * row + terms[:, None]
+    total = tl.zeros((B, B), tl.float32)
+    for step in range(0, tl.cdiv(k, B)):
+        left = k - step * B
+        if KIND == "another mask":
+            left = k - step
+        x = tl.load(a_ptrs, mask=terms[None, :] < left, other=1.0 if KIND == "another filling" else 0.0)
+        total += tl.dot(x, tl.load(b_ptrs, mask=terms[:, None] < left, other=0.0))
+        a_ptrs += B * step if KIND == "uneven steps" else B
+        b_ptrs += B
+    if KIND == "summed rows":
+        total += tl.sum(total, 0)[None, :]
+    within = rows[:, None] < (m + 1 if KIND == "a row more" else m)
+    if KIND == "all rows stored":
+        within = columns[None, :] < B
+    tl.store(out + rows[:, None] * B + columns[None, :], total, mask=within)
+
+
+def blocks_of_arguments(kind: str) -> int:
+    """How many loads of the loop are told from the beginning of their arrays."""
+    module = build_module(walk, SIGNATURE, {"KIND": kind, "B": 32})
+    PassManager([*default_passes(), WholeArrays(LaneMachine(ENGINE, 4), 3)], verify_each=True).run(module)
+    return sum(isinstance(op, LoadBlockOp) and is_argument(op.base) for op in nested_ops(module))
+
+
+@pytest.mark.parametrize("kind", ["as it should be", "no wrap"])
+def test_blocks_are_told_from_the_beginning_of_their_arrays(kind: str) -> None:
+    assert blocks_of_arguments(kind) == 2
+
+
+@pytest.mark.parametrize(
+    "kind", ["all rows stored", "a row more", "summed rows", "another filling", "uneven steps", "another mask"]
+)
+def test_rows_that_somebody_reads_and_steps_that_differ_stay_with_lanes(kind: str) -> None:
+    """With the other operand, of which all is known."""
+    assert blocks_of_arguments(kind) == 0
+
+
+@tilefw.jit
+def from_anywhere(a, b, out, m, k, row, begin, B: tl.constexpr):
+    rows, terms = begin + tl.arange(0, B), tl.arange(0, B)
+    a_ptrs, b_ptrs = a + rows[:, None] * row + terms[None, :], b + tl.arange(0, B)[None, :] * row + terms[:, None]
+    total = tl.zeros((B, B), tl.float32)
+    for _ in range(0, k // B):
+        total += tl.dot(tl.load(a_ptrs, mask=rows[:, None] < m, other=0.0), tl.load(b_ptrs))
+        a_ptrs += B
+        b_ptrs += B
+    tl.store(out + tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :], total)
+
+
+def test_rows_that_may_begin_before_the_array_stay_with_lanes() -> None:
+    """An engine reads zeros there; the kernel what is there in memory."""
+    module = build_module(from_anywhere, SIGNATURE, {"B": 32})
+    PassManager([*default_passes(), WholeArrays(LaneMachine(ENGINE, 4), 3)], verify_each=True).run(module)
+    assert not [op for op in nested_ops(module) if isinstance(op, LoadBlockOp) and is_argument(op.base)]
