@@ -3,13 +3,13 @@ backward."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from model_rows import CannotModelError, Predicted, Row
 
 from tilefw.api.timing import ChipFigures
-from tilefw.timing.outline import Outline, OutlinedTime, Work, at_clock, outlined_time
+from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
 
 # Instructions of a lane beside those of matrix units, of a score: what ptxas makes of Triton 3.9's attention, 128 queries by 64
 # keys (`bench/results.md` and `bench/hopper.md`, column "SASS loop"): 8 to 9.5 with heads of 64, 14 to 15.4 with heads of 128.
@@ -51,6 +51,7 @@ class Attention:
 _AMPERE = (Blocks(128, 64, 4, 3), Blocks(128, 64, 8, 3), Blocks(64, 64, 4, 3), Blocks(128, 128, 8, 2), Blocks(128, 32, 4, 3))
 _HOPPER = (Blocks(128, 128, 8, 3), Blocks(128, 64, 8, 3), Blocks(128, 64, 4, 3))
 _APART = (Blocks(128, 128, 8, 2, apart=True), Blocks(128, 176, 8, 2, apart=True), Blocks(192, 128, 12, 2, apart=True))
+_ASSEMBLED = (Blocks(256, 64, 8, 2, apart=True), Blocks(128, 64, 4, 2, apart=True), Blocks(128, 128, 8, 2, apart=True))
 _MATRIX_CORES = (Blocks(128, 64, 4, 2), Blocks(256, 64, 8, 2), Blocks(128, 128, 4, 2), Blocks(64, 64, 4, 2))
 
 
@@ -63,9 +64,11 @@ def predicted_attention(row: Row) -> Predicted:
     graph = any(word in row.config for word in ("CUDA graph", "sm 1350"))
     launch = chip["launch"] if graph else chip["event_launch"]
     backward = row.kind.endswith("bwd")
-    make = _backward if backward else _forward
-    best: OutlinedTime = min((outlined_time(chip, make(chip, call, blocks), launch) for blocks in _blocks(row, chip, backward)),
-                             key=lambda time: time.seconds)  # fmt: skip
+    if backward and (row.source == "trfa" or "2023" in row.implementation):
+        outlines = [_early_backward(chip, call, by_block="seq_par=True" in row.shape)]
+    else:
+        outlines = [(_backward if backward else _forward)(chip, call, blocks) for blocks in _blocks(row, chip)]
+    best = min((outlined_time(chip, outline, launch) for outline in outlines), key=lambda time: time.seconds)
     counted = call.operations * (2.5 if backward else 1.0)
     if row.source == "trfa" and not call.causal:
         counted /= 2  # the source counts half of it: its page says so
@@ -93,12 +96,14 @@ def _call(row: Row) -> Attention:
     )
 
 
-def _blocks(row: Row, chip: ChipFigures, backward: bool) -> tuple[Blocks, ...]:
+def _blocks(row: Row, chip: ChipFigures) -> tuple[Blocks, ...]:
     if "mall_rate" in chip.figures:
-        return _MATRIX_CORES
+        return _ASSEMBLED if "asm" in row.implementation or "HipKittens" in row.implementation else _MATRIX_CORES
     if chip["f16_rate"] <= 1024:
         return _AMPERE
     warp_specialised = any(word in row.implementation for word in ("TLX", "FlashAttention-3", "fa3"))
+    if "TLX warp-specialised" in row.implementation:  # consumers that nobody keeps from doing the same at the same time
+        return tuple(replace(blocks, apart=False) for blocks in _APART)
     return _APART if warp_specialised else _HOPPER
 
 
@@ -134,10 +139,6 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
     held = whole + scores + (whole * call.nbytes / 4)
     resident = _resident(chip, call, blocks, stages * moved + whole * call.nbytes, held)
     memory = call.batch * size * call.nbytes * (2.0 * call.heads * call.queries + 2.0 * call.key_heads * call.keys)
-    if blocks.apart:
-        return Outline(
-            workgroups, blocks.waves, max(2, resident), steps, step, first, last, 2.0, memory=memory, middle=memory, cached=True
-        )
     return Outline(
         workgroups,
         blocks.waves,
@@ -149,7 +150,8 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         ahead=max(1, blocks.stages - 1),
         memory=memory,
         middle=memory,
-        through_shared="mall_rate" in chip.figures,
+        through_shared="mall_rate" in chip.figures and not blocks.apart,
+        apart=blocks.apart,
         cached=True,
     )
 
@@ -185,6 +187,28 @@ def _backward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         1.0,
         memory=elements * call.nbytes,
         middle=elements * call.nbytes,
+        # Waves meet in each step, which hands the scores' gradient from some to others.
         through_shared="mall_rate" in chip.figures,
         cached=True,
     )
+
+
+def _early_backward(chip: ChipFigures, call: Attention, by_block: bool) -> Outline:
+    """Triton's first tutorial: blocks of 128 by 128, loads waited for in each step; one program a head, or one for each of its
+    blocks of keys (`seq_par`), with the gradient of queries read and written in each step."""
+    side, size = 128, call.size
+    blocks = ceil(call.keys / side)
+    steps = blocks * ceil(call.queries / side) * (0.5 if call.causal else 1.0) + (0.5 * blocks if call.causal else 0.0)
+    heads = call.batch * call.heads
+    scores, moved = side * side, 2.0 * side * size * call.nbytes
+    step = Work(
+        {call.kind: 5.0 * scores * size},
+        vector=_BACKWARD_BY_SCORE * scores * _by_score(call, Blocks(side, side, 8, 1)),
+        special=float(scores),
+        shared=5 * moved + 4.0 * scores * call.nbytes,
+        read=moved + side * size * 4.0,
+        write=side * size * 4.0,
+    )
+    memory = heads * call.queries * size * (6.0 * call.nbytes + 8.0)
+    workgroups, steps = (heads * blocks, steps / blocks) if by_block else (heads, steps)
+    return Outline(workgroups, 8, 1, steps, step, ahead=0.0, memory=memory, middle=memory, cached=True)

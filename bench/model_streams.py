@@ -152,6 +152,7 @@ _COUNTS: Mapping[str, Callable[[Row], Counts]] = {
     "rmsnorm fwd:rms_norm: huggingface": _plain(11, 8),  # eager: to fp32, square, mean, scale, back, weight
     "rmsnorm bwd:rms_norm: huggingface": _plain(22, 14),
     "rmsnorm fwd:": _plain(1, 1),
+    "rmsnorm bwd:megatron": _plain(2, 1),
     # Liger before 0.3: the weight's gradient is an array of fp32 rows, cleared, written, and summed by PyTorch.
     "rmsnorm bwd:rms_norm: Liger": _plain(4, 5),
     "rmsnorm bwd:liger_rms_norm": _plain(3, 2),

@@ -41,7 +41,8 @@ class Outline:
 
     `ahead`: steps by which loads are issued early; 0 where each step waits for its own. `through_shared`: loads are written to
     shared
-    memory by lanes between two barriers of a step. `memory`: bytes of the launch that come from or go to the last level, `middle`:
+    memory by lanes between two barriers of a step. `apart`: waves of a workgroup go on alone, and do not meet at barriers in
+    each step. `memory`: bytes of the launch that come from or go to the last level, `middle`:
     those through the level before it where there are three. `cached`: a step's loads are answered by the processors' common cache.
     """
 
@@ -54,6 +55,7 @@ class Outline:
     last: Work = Work()
     ahead: float = 1.0
     through_shared: bool = False
+    apart: bool = False
     memory: float = 0.0
     middle: float = 0.0
     cached: bool = False
@@ -106,6 +108,8 @@ def _seconds(chip: ChipFigures, outline: Outline, clock: float) -> tuple[float, 
     most = -(-outline.workgroups // int(chip["processors"]))
     resident = max(1, min(outline.resident, most))
     first, step, last = (_units(chip, work, active, hertz) for work in (outline.first, outline.step, outline.last))
+    if outline.memory:  # workgroups that began together end together, and all store at that time
+        last["memory"] = outline.last.write * active * clock / 1e3 / chip["memory_rate"]
     units = {
         name: first.get(name, 0.0) + outline.steps * step.get(name, 0.0) + last.get(name, 0.0) for name in {*first, *step, *last}
     }
@@ -173,8 +177,9 @@ def _chain(chip: ChipFigures, outline: Outline, latency: float, resident: int) -
     waits = chip["shared_latency"] + chip["barrier"]
     if work.special:  # matrix units and arithmetic take turns: a wave does one, then the other
         between = 2 * chip["matrix_latency"] + 4 * chip["shared_latency"] + chip["barrier"]
-        customers = max(1, round(resident * outline.waves / schedulers))
-        demands = (matrix * own, work.vector / chip["issue_rate"] * own, work.special / chip["special_rate"] * own)
+        customers = max(1, round(resident * outline.waves / schedulers)) if outline.apart else resident
+        part = own if outline.apart else max(1.0, own)
+        demands = (matrix * part, work.vector / chip["issue_rate"] * part, work.special / chip["special_rate"] * part)
         matrix = _in_turn(demands, between, customers)
     else:
         matrix = matrix * max(1.0, own) + work.vector / chip["issue_rate"] * own
