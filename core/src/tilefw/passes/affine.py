@@ -1,6 +1,7 @@
 """Integer tiles as affine forms: a uniform part plus index times stride in each dim, over polynomials of scalar values.
 
-Sound because signed offset arithmetic must not wrap (architecture, "Offsets"): sums may be split, regrouped and extended.
+Sums of offsets may be split, regrouped and extended, as signed offset arithmetic must not wrap (architecture, "Offsets"). Those of
+masks may wrap: where nothing proves that one does not (`integer_ranges`), it is no sum (`AffineAnalysis.computed`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilefw.passes.fold import constant_of
+from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.passes.rewriting import block_of, insert
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -104,16 +106,17 @@ class Affine:
 @dataclass(slots=True)
 class AffineAnalysis:
     """Affine forms of values, computed once each; `known` remembers a scalar for each polynomial that one has, one computed in 64
-    bits before one of 32, which may have wrapped. Of the ops that compute in 32 bits, `offset_ops` do not wrap.
+    bits before one of 32, which may have wrapped. What computes offsets does not wrap (`offset_ops`), nor what `ranges` prove.
 
     `order` numbers scalars as they were met, so that what is made from them does not depend on addresses of objects.
     """
 
     offset_ops: Collection[Operation] = frozenset()
+    ranges: IntegerRanges | None = None
     known: dict[Poly, SSAValue] = field(default_factory=dict)
     order: dict[SSAValue, int] = field(default_factory=dict)
     _scalars: dict[SSAValue, Poly] = field(default_factory=dict)
-    _tiles: dict[SSAValue, Affine | None] = field(default_factory=dict)
+    _tiles: dict[tuple[SSAValue, bool], Affine | None] = field(default_factory=dict)
     _exact: dict[SSAValue, bool] = field(default_factory=dict)
 
     def scalar(self, value: SSAValue) -> Poly:
@@ -137,25 +140,23 @@ class AffineAnalysis:
         if self.scalar(value) == Poly.atom(value) or not isinstance(op, ElementwiseOp) or op in self.offset_ops:
             return True
         if value not in self._exact:
-            enough = op.row.name == "exts" or value.type == types.i64
+            enough = value.type == types.i64 or self._never_wraps(op)  # ops that are made anew have no more than 64 bits either
             self._exact[value] = enough and all(map(self.is_exact, op.operands))
         return self._exact[value]
 
-    def limit(self, value: SSAValue) -> Poly | None:
-        """What all elements of a uniform tile are: a sum that may have wrapped is itself, and not what its terms add up to. None
-        where no scalar is it."""
-        while isinstance(op := value.owner, ops.SplatOp | ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp):
-            value = op.operands[0]
-        if (number := constant_of(value)) is not None:
-            return Poly.constant(int(number))
-        if types.is_tile(value.type):
-            return None
+    def as_computed(self, value: SSAValue) -> Poly:
+        """What a scalar is: one that may have wrapped is itself, and not what its terms add up to."""
         found = self.scalar(value)
         if self.is_exact(value):
             return found
         found = Poly.atom(value)
         self.known.setdefault(found, value)
         return found
+
+    def limit(self, value: SSAValue) -> Poly | None:
+        """What a scalar is, or all elements of a tile are; None where they differ or no scalar is it."""
+        form = self.computed(value) if types.is_tile(value.type) else Affine(self.as_computed(value))
+        return form.uniform if form is not None and form.is_uniform else None
 
     def _scalar(self, value: SSAValue) -> Poly:
         op = value.op if isinstance(value, OpResult) else None
@@ -168,16 +169,24 @@ class AffineAnalysis:
         return Poly.atom(value)
 
     def tile(self, value: SSAValue) -> Affine | None:
-        """A tile of integers as an affine form; None where it is not affine."""
-        if value not in self._tiles:
-            self._tiles[value] = self._tile(value)
-        return self._tiles[value]
+        """A tile of offsets as an affine form; None where it is not affine."""
+        return self._form(value, computed=False)
+
+    def computed(self, value: SSAValue) -> Affine | None:
+        """What the ops of any tile of integers make it, as an affine form: as `tile`, but None where one of them may wrap."""
+        return self._form(value, computed=True)
 
     def assume(self, value: SSAValue, form: Affine) -> None:
-        """Take a tile to be of a form, before any that is made of it was asked for."""
-        self._tiles[value] = form
+        """Take a tile of offsets to be of a form, before any that is made of it was asked for."""
+        self._tiles[value, False] = form
 
-    def _tile(self, value: SSAValue) -> Affine | None:
+    def _form(self, value: SSAValue, computed: bool) -> Affine | None:
+        key = (value, computed)
+        if key not in self._tiles:
+            self._tiles[key] = self._tile(value, computed)
+        return self._tiles[key]
+
+    def _tile(self, value: SSAValue, computed: bool) -> Affine | None:
         rank = len(types.shape_of(value.type))
         flat = (ZERO,) * rank
         if (literal := constant_of(value)) is not None:
@@ -189,58 +198,70 @@ class AffineAnalysis:
             case ops.IotaOp():
                 return Affine(Poly.constant(op.start), (ONE if op.end - op.start > 1 else ZERO,))
             case ops.SplatOp():
-                return Affine(self.scalar(op.source), flat)
-            case ops.ExpandDimsOp():
-                inner = self.tile(op.source)
-                return None if inner is None else expanded(inner, op.axis)
-            case ops.BroadcastOp():
-                return self.tile(op.source)
-            case ops.TransOp():
-                inner = self.tile(op.source)
-                return None if inner is None else permuted(inner, op.order)
-            case ops.ReshapeOp():
-                inner = self.tile(op.source) if types.shape_of(op.source.type) else None
-                shapes = types.shape_of(op.source.type), types.shape_of(value.type)
-                return None if inner is None else reshaped(inner, *shapes)
+                return Affine(self.as_computed(op.source) if computed else self.scalar(op.source), flat)
+            case ops.ReshapeOp() if not types.shape_of(op.source.type):
+                return None
+            case ops.ExpandDimsOp() | ops.BroadcastOp() | ops.TransOp() | ops.ReshapeOp() | ops.SplitOp():
+                inner = self._form(op.source, computed)
+                return None if inner is None else _moved(op, inner, value)
             case ops.JoinOp():
-                return self._join(op)
-            case ops.SplitOp():
-                inner = self.tile(op.source)
-                return None if inner is None else halved(inner, value.index)
-            case ElementwiseOp():
-                return self._row(op)
+                return _joined(*(self._form(operand, computed) for operand in op.operands))
+            case ElementwiseOp() if op.row.name in _TILE_RULES and not types.is_bool(op.operands[0].type):
+                return self._row(op, computed)
             case _:
                 return None
 
-    def _join(self, op: ops.JoinOp) -> Affine | None:
-        a, b = (self.tile(operand) for operand in op.operands)
-        if a is None or b is None or a.strides != b.strides:
+    def _row(self, op: ElementwiseOp, computed: bool) -> Affine | None:
+        parts = [self._form(operand, computed) for operand in op.operands]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or (computed and not self._never_wraps(op)):
             return None
-        return Affine(a.uniform, (*a.strides, b.uniform - a.uniform))
+        return _TILE_RULES[op.row.name](*known)
 
-    def _row(self, op: ElementwiseOp) -> Affine | None:
-        name = op.row.name
-        if name not in ("addi", "subi", "muli", "shl", "exts") or types.is_bool(op.operands[0].type):
-            return None
-        parts = [self.tile(operand) for operand in op.operands]
-        if any(part is None for part in parts):
-            return None
-        x = parts[0]
-        assert x is not None
-        if name == "exts":
-            return x
-        y = parts[1]
-        assert y is not None
-        if name == "addi":
-            return x + y
-        if name == "subi":
-            return x + -y
-        if name == "shl":
-            shift = y.uniform.number if y.is_uniform else None
-            return x.scaled(Poly.constant(1 << shift)) if shift is not None and 0 <= shift < 63 else None
-        if y.is_uniform:
-            return x.scaled(y.uniform)
-        return y.scaled(x.uniform) if x.is_uniform else None
+    def _never_wraps(self, op: ElementwiseOp) -> bool:
+        return op in self.offset_ops or op.row.name == "exts" or (self.ranges is not None and self.ranges.never_wraps(op))
+
+
+def _moved(op: Operation, form: Affine, result: SSAValue) -> Affine | None:
+    """The form of what a shape op of one operand makes of a tile."""
+    match op:
+        case ops.ExpandDimsOp():
+            return expanded(form, op.axis)
+        case ops.TransOp():
+            return permuted(form, op.order)
+        case ops.ReshapeOp():
+            return reshaped(form, types.shape_of(op.source.type), types.shape_of(result.type))
+        case ops.SplitOp():
+            assert isinstance(result, OpResult)
+            return halved(form, result.index)
+        case _:
+            return form
+
+
+def _joined(a: Affine | None, b: Affine | None) -> Affine | None:
+    if a is None or b is None or a.strides != b.strides:
+        return None
+    return Affine(a.uniform, (*a.strides, b.uniform - a.uniform))
+
+
+def _product(x: Affine, y: Affine) -> Affine | None:
+    if y.is_uniform:
+        return x.scaled(y.uniform)
+    return y.scaled(x.uniform) if x.is_uniform else None
+
+
+def _shifted(x: Affine, y: Affine) -> Affine | None:
+    shift = y.uniform.number if y.is_uniform else None
+    return x.scaled(Poly.constant(1 << shift)) if shift is not None and 0 <= shift < 63 else None
+
+
+_TILE_RULES: dict[str, Callable[..., Affine | None]] = {
+    "addi": Affine.__add__,
+    "subi": lambda x, y: x + -y,
+    "muli": _product,
+    "shl": _shifted,
+    "exts": lambda x: x,
+}
 
 
 def expanded(form: Affine, axis: int) -> Affine:

@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 from tilefw.passes.affine import ONE, ZERO, Affine, AffineAnalysis, Materializer, Poly, expanded, permuted, reshaped
 from tilefw.passes.dce import erase_dead
 from tilefw.passes.fold import constant_of
+from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.passes.offset_sums import sum_of
 from tilefw.passes.rewriting import exchange, insert
 from tilefw.tile import types
@@ -41,7 +42,7 @@ class StructuredAccessPass(ModulePass):
     name = "structured-access"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        analysis = AffineAnalysis(offset_arithmetic(op))
+        analysis = AffineAnalysis(offset_arithmetic(op), IntegerRanges(op))
         for access in [o for o in nested_ops(op) if isinstance(o, LoadOp | StoreOp | AtomicOp)]:
             if types.is_tile(access.value_type):
                 _rewrite(access, analysis)
@@ -200,13 +201,11 @@ _LOWER = {("ges", True): 0, ("gts", True): 1, ("les", False): 0, ("lts", False):
 def _compare_bound(op: ElementwiseOp, analysis: AffineAnalysis) -> list[Bound] | None:
     if op.row.operands[0] != "T:int" or len(op.operands) != 2:
         return None
-    x, y = (analysis.tile(operand) for operand in op.operands)
+    x, y = (analysis.computed(operand) for operand in op.operands)
     if x is None or y is None or x.is_uniform == y.is_uniform:
         return None
     right = y.is_uniform
-    index, limit = x if right else y, analysis.limit(op.operands[right])
-    if limit is None:
-        return None
+    index, limit = (x, y.uniform) if right else (y, x.uniform)
     if (above := _UPPER.get((op.row.name, right))) is not None:
         return [Bound(index, limit, above)]
     below = _LOWER.get((op.row.name, right))

@@ -8,6 +8,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
 from tilefw.passes.fold import constant_of
+from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -22,20 +23,15 @@ class LoopAnalysis(AffineAnalysis):
     """Affine forms in the body of a loop, where what is left of a length (`K - step * BLOCK_K`) surely does not wrap around."""
 
     def __init__(self, loop: ForOp, offset_ops: set[Operation]) -> None:
-        super().__init__(offset_ops)
+        super().__init__(offset_ops, IntegerRanges(_function_of(loop)))
         self.loop = loop
 
-    def limit(self, value: SSAValue) -> Poly | None:
-        while isinstance(op := value.owner, ops.SplatOp | ops.ExpandDimsOp | ops.BroadcastOp):
-            value = op.operands[0]
-        return self.scalar(value) if _is_what_is_left(value, self) else super().limit(value)
+    def as_computed(self, value: SSAValue) -> Poly:
+        return self.scalar(value) if _is_what_is_left(value, self) else super().as_computed(value)
 
     def look_at_offsets(self) -> None:
         """Know the scalars by which the kernel itself computes offsets, in 32 bits that do not wrap around."""
-        function: Operation = self.loop
-        while (parent := function.parent_op()) is not None and not isinstance(function, FuncOp):
-            function = parent
-        for op in nested_ops(function):
+        for op in nested_ops(_function_of(self.loop)):
             if op in self.offset_ops and op.results[0].type == types.i32:
                 self.scalar(op.results[0])
 
@@ -43,6 +39,14 @@ class LoopAnalysis(AffineAnalysis):
     def induction(self) -> Poly:
         """The loop's own index."""
         return self.scalar(self.loop.body.block.args[0])
+
+
+def _function_of(loop: ForOp) -> FuncOp:
+    parent = loop.parent_op()
+    while not isinstance(parent, FuncOp):
+        assert parent is not None
+        parent = parent.parent_op()
+    return parent
 
 
 def changes_in(loop: ForOp, poly: Poly) -> bool:

@@ -210,7 +210,7 @@ def _wrapped(offsets: SSAValue, analysis: LoopAnalysis) -> list[_Wrapped]:
 def _wrapped_by(op: ElementwiseOp, analysis: LoopAnalysis) -> _Wrapped | None:
     if len(types.shape_of(op.results[0].type)) != 1:
         return None
-    form, limit = analysis.tile(op.operands[0]), analysis.limit(op.operands[1])
+    form, limit = analysis.computed(op.operands[0]), analysis.limit(op.operands[1])
     if form is None or limit is None or form.strides != (ONE,):
         return None
     return _Wrapped(op.results[0], form.uniform, limit)

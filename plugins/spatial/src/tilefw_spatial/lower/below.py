@@ -108,4 +108,7 @@ def compared(row: str, operands: Sequence[ConstantTile], result: DType) -> Const
         return None
     first, second, more = _SIDES[row[:2]]
     left, right = (operands[side].as_type(_INT64) for side in (first, second))
+    (low, high), (least, most) = left.bounds(), right.bounds()
+    if low - most + more < -(1 << 63) or high - least + more >= 1 << 63:
+        return None  # numbers of 64 bits are further apart than their differences can tell
     return negative(total(total(left, right, -1), splat(more, _INT64, left.shape)))
