@@ -167,6 +167,30 @@ def test_the_sums_of_a_product_stay_in_registers(name: str, features: set[str]) 
 
 
 @tilefw.jit
+def halved(x, out, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows, columns = tl.arange(0, ROWS)[:, None], tl.arange(0, BLOCK)[None, :]
+    inside = (rows < m) & (columns < n)
+    tl.store(out + rows * n + columns, tl.load(x + rows * n + columns, mask=inside, other=0.0) * 0.5, mask=inside)
+
+
+@pytest.mark.parametrize("name, features, masked", [
+    ("znver3", {"avx2", "fma"}, False), ("x86-64-v2", {"sse4.2"}, False),
+    ("skylake-avx512", {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}, True),
+])
+def test_whole_vectors_are_stored_through_masks_where_that_costs_nothing_alone(name: str, features: set[str], masked: bool) -> None:
+    there = Processor("x86_64-unknown-linux-gnu", name, frozenset(features))
+    signature = {"x": "*fp32", "out": "*fp32", "m": "i32", "n": "i32"}
+    compiled = tilefw.compile(halved, target="reference", signature=signature, constexprs={"ROWS": 8, "BLOCK": 64})
+    functions = [(op, entry_of(op)) for op in parse(compiled.text, "halved").body.block.ops if isinstance(op, FuncOp)]
+    blocks = re.split(r"^\w+:", functions_text(functions, there, True)[0], flags=re.MULTILINE)
+    made = [block for block in blocks if re.search(r"= fmul <\d+ x float>", block)]
+    plain = [block for block in made if "@llvm.masked.store" not in block]
+    assert len(made) == 2 - masked and len(plain) == 1 - masked
+    for m, n in ((8, 64), (5, 37), (0, 64), (8, 0), (3, 8), (1, 1)):
+        _both(halved, [np.arange(512, dtype=np.float32), np.full(512, 7, np.float32)], m, n, ROWS=8, BLOCK=64)
+
+
+@tilefw.jit
 def moved_rows(x, y, z, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     places = at[:, None] * BLOCK + at[None, :]

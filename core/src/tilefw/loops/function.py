@@ -22,7 +22,7 @@ from tilefw.loops.effects import Effects
 from tilefw.loops.elements import code_of
 from tilefw.loops.index import IndexMath
 from tilefw.loops.index_map import Indices
-from tilefw.loops.limits import limit_of_dim, reads_end
+from tilefw.loops.limits import limit_of_dim, limits_of_access, reads_end
 from tilefw.loops.lowering import TileLowering
 from tilefw.loops.machine import LoopAtomic, LoopMachine, V
 from tilefw.loops.matrix import product
@@ -125,8 +125,11 @@ def _store(lowering: TileLowering[V], op: ops.StoreOp | ops.StoreBlockOp) -> Non
     ends = limit_of_dim(access.dims[dim]) if access.dims else None
     if ends is not None and not reads_end(op.value, dim, ends, elements.buffers):
         ends = None
-    # One loop: two take longer to compile than masks to make.
-    lowering.each(access.shape, bits, write, ends=ends, whole=(op.value,))
+    if machine.cheap_masked_stores:  # one loop: two take longer to compile than masks to make
+        lowering.each(access.shape, bits, write, ends=ends, whole=(op.value,))
+        return
+    limits = limits_of_access(access, dim, elements.buffers)
+    lowering.each(access.shape, bits, write, values=(op.value,), ends=ends, limits=limits)
 
 
 def _atomic(lowering: TileLowering[V], op: AtomicOp) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from tilefw.loops.access import AccessDim, access_of
+from tilefw.loops.access import AccessDim, TileAccess, access_of
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -57,6 +57,14 @@ def limits_along(values: Iterable[SSAValue], dim: int, stored: Collection[SSAVal
             found[limit] = None
         pending += operands
     return tuple(found)
+
+
+def limits_of_access(access: TileAccess, dim: int, stored: Collection[SSAValue]) -> Limits:
+    """The limits along a dim of what an access masks off."""
+    if access.dims is None:
+        return () if access.mask is None else limits_along((access.mask,), dim, stored)
+    limit = limit_of_dim(access.dims[dim])
+    return () if limit is None else (limit,)
 
 
 def _limited_by(value: SSAValue, dim: int) -> tuple[MaskLimit | None, list[tuple[SSAValue, int]]]:

@@ -130,14 +130,15 @@ class TileLowering(Generic[V]):
 
     def each(
         self, shape: Shape, bits: int, write: Callable[[Indices, IndexMath[V]], None], panel: int = 0,
-        values: Sequence[SSAValue] = (), ends: MaskLimit | None = None, whole: Sequence[SSAValue] = (),
+        values: Sequence[SSAValue] = (), ends: MaskLimit | None = None, whole: Sequence[SSAValue] = (), limits: Limits = (),
     ) -> None:
         """Call `write` for every vector of elements of a tile, inside the loops over them; with a `panel`, panel by panel.
 
-        Elements of `values` are made for it: below the limits of their masks, without masks; those of `whole` in one loop. From the
-        limit `ends` of the vectors' dim on nothing is written."""
+        Elements of `values` are made for it: below the limits of their masks, and `limits` beside, without masks; those of `whole`
+        in one loop. From the limit `ends` of the vectors' dim on nothing is written."""
         dim, lanes = self.vector_dim(shape, bits)
-        limits: Limits = limits_along(values, dim, self.elements.buffers) if lanes > 1 else ()
+        own = limits_along(values, dim, self.elements.buffers)
+        limits = tuple(dict.fromkeys((*limits, *own))) if lanes > 1 else ()
         if not panel:
             self._nest(shape, dim, lanes, (), write, limits, ends, (*values, *whole))
             return

@@ -147,7 +147,9 @@ class LoopMachine(ABC, Generic[V]):
     single one is repeated.
 
     `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers. A machine
-    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart.
+    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart. Where
+    masked stores of vectors take longer than others, `cheap_masked_stores` is false: what a mask lets through whole is then stored
+    without it, in a loop of its own.
 
     A machine with an engine that copies blocks says how many dims one copy counts, `copy_dims`, and how many tags tell its copies
     apart, `copy_tags`: tag 0 for copies that are awaited at once, the others for loads of loops that are started a turn early. One
@@ -162,6 +164,7 @@ class LoopMachine(ABC, Generic[V]):
     rules: Mapping[str, Rule] = RULES
     product_tile: tuple[int, int] = (1, 1)
     transposes: ClassVar[bool] = False
+    cheap_masked_stores: bool = True
     copy_dims: ClassVar[int] = 0
     copy_tags: ClassVar[int] = 1
     matrix_tile: tuple[int, int, int] | None = None

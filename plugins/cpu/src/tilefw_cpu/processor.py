@@ -50,6 +50,12 @@ class Processor:
         return "avx512dq" in self.features and self.vector_bits == 512
 
     @property
+    def masks_stores(self) -> bool:
+        """Whether it has registers of masks, and stores through them at the price of any store. VMASKMOVPS of AVX is microcode on
+        AMD's processors (Fog's instruction tables, Zen 3), and without AVX each element is a branch."""
+        return "avx512vl" in self.features
+
+    @property
     def flags(self) -> str:
         """The features as LLVM takes them."""
         return ",".join([*(f"+{name}" for name in sorted(self.features)), *(f"-{name}" for name in sorted(self.absent))])

@@ -46,6 +46,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         self.lines = LocatedLines(self, debug)
         self.processor = processor
         self.product_tile = (8 if processor.vector_registers == 32 else 4, 2)  # beside the sums stand a row of each factor
+        self.cheap_masked_stores = processor.masks_stores
         self.rows: Container[str] = table.rows(processor.converts_halves)
         self.traps: list[Trap] = []
         self.parameters: list[LlvmValue] = []
@@ -174,6 +175,10 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
                 pointer = self._pointer(memory, kind)
                 self.lines.append(f"  store {volatile}{kind} {value.text}, ptr {pointer}, align {memory.alignment}")
                 return
+            with self.branch(mask):
+                self.store(memory, value)
+            return
+        if mask is not None and mask.lanes == 1 and not self.cheap_masked_stores:
             with self.branch(mask):
                 self.store(memory, value)
             return
