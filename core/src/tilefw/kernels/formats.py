@@ -45,6 +45,9 @@ def encode(values: np.ndarray, name: str, rounding: str = "rtne") -> np.ndarray:
         return values.astype(np.float64)
     if kind.bits == 32:
         return _to_fp32(values, rounding)
+    if kind.name == "fp16" and rounding == "rtne":
+        with np.errstate(over="ignore"):  # NumPy rounds a double to half precision once
+            return np.where(np.isnan(values), np.float16(np.nan), values.astype(np.float16))
     return _by_neighbours(values, kind, rounding)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
+from tilefw.timing.periods import extended, periods
 from tilefw.timing.processor import Outcome, ProcessorModel
 from tilefw.timing.sharing import Sharing
-from tilefw.timing.streams import streams
+from tilefw.timing.streams import WaveStream, streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Residency:
 @dataclass(frozen=True, slots=True)
 class PredictedTime:
     """`cycles` of the processors' clock without the `seconds` of the start; `outcome` is that of one processor, whose workgroups'
-    numbers are `sampled`, and `scale` what all of the processor's work is to what was simulated."""
+    numbers are `sampled`, and `scale` what all of the processor's work is to what was simulated. `turns`: of the loop of each wave,
+    where only some of them were timed (`periods.py`), or 0."""
 
     cycles: float
     seconds: float
@@ -34,6 +37,7 @@ class PredictedTime:
     outcome: Outcome
     sampled: tuple[int, ...]
     scale: float
+    turns: int = 0
 
 
 def residency(chip: ChipTiming, workgroups: int, waves: int, occupancy: float | None) -> Residency:
@@ -69,10 +73,16 @@ def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) ->
     """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much."""
     spread, own = launch.spread, own_workgroups(launch.spread)
     sharing, waves = Sharing(chip, launch.beginnings), streams(launch.own, own)
+    repeated = periods(waves)
+
+    def timed(which: Sequence[WaveStream], rounds: int) -> Outcome:
+        memory = MemoryLevels(chip, sharing, launch.nbytes if warm else None)
+        return ProcessorModel(chip, launch.own.instructions, memory, spread.active).run(which, rounds)
 
     def simulated(rounds: int) -> Outcome:
-        memory = MemoryLevels(chip, sharing, launch.nbytes if warm else None)
-        return ProcessorModel(chip, launch.own.instructions, memory, spread.active).run(waves, rounds)
+        if repeated is None:
+            return timed(waves, rounds)
+        return extended(timed(repeated.short, rounds), timed(repeated.long, rounds), repeated.turns)
 
     once = simulated(1)
     cycles = once.cycles + chip.workgroup_cycles
@@ -82,4 +92,5 @@ def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) ->
         each = max(again.cycles - once.cycles, 0.0) / len(own)
         cycles += each * (spread.most - len(own))
         outcome, scale = again, spread.most / (2 * len(own))
-    return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale)
+    turns = 0 if repeated is None else repeated.turns
+    return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale, turns)

@@ -11,6 +11,7 @@ from typing import Any
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, Residency, launch_time
+from tilefw.timing.periods import LONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def launch_profile(
     fast, slow = (launch_time(bound, launch, warm).seconds for bound in bounds)
     outcome, trace = time.outcome, launch.own
     stalls, lines = _stalls(trace, time)
+    if time.turns:
+        notes = [*notes, f"{LONG} of the {time.turns} turns of the waves' loop were timed, which are all the same instructions"]
     return LaunchProfile(
         kernel, target, chip.product, trace.grid, time.cycles, time.seconds, min(fast, time.seconds), max(slow, time.seconds),
         chip.clock_hz, launch.spread, occupancy, limits=_limits(time),
