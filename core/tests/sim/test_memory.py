@@ -263,3 +263,20 @@ def test_memory_below_what_is_allocated_can_be_placed_and_leaves_allocations_whe
     memory.allocate((1 << 28) - (1 << 21))
     memory.free(first)
     assert memory.region(memory.allocate(1 << 20)).base == 1 << 28  # a gap, as there is no room behind the last one
+
+
+def test_lanes_that_agree_in_a_value_may_differ_in_what_of_it_is_undefined():
+    """All read one place that was never written, and store what they have read to the place of their wave."""
+    text = """
+        mov r1, wave
+        mul r1, r1, 4
+        wide a1, r1
+        wide a2, 20
+        lload r2, a2
+        add r3, r1, r2
+        sub r3, r3, r1
+        lstore a1, r3
+        end
+    """
+    out = run(text, block=16, shared=64, grid=2)
+    assert [f for f in out.report.findings if f.check not in ("leftovers", "races")] == []

@@ -261,12 +261,16 @@ class MemoryLanes(Algebra):
             self.launch.memory.reservations.end(region.base, piece.index, size)
         index, values = self._matched(piece, raw)
         scatter(region.data, region.view(size), index, values, size)
-        if region.poison is not None:
-            marks = np.zeros((1,), dtype=ELEMENTS[size]) if poison is None else self._matched(piece, poison)[1]
-            scatter(region.poison, region.poison_view(size), index, marks, size)
-        elif poison is not None and poison.view(np.uint8).any():
+        if poison is None:
+            if region.poison is not None:
+                scatter(region.poison, region.poison_view(size), index, np.zeros((1,), dtype=ELEMENTS[size]), size)
+            return
+        if region.poison is None:
+            if not poison.view(np.uint8).any():
+                return
             region.poison = np.zeros(len(region.data), dtype=np.uint8)
-            scatter(region.poison, region.poison_view(size), index, self._matched(piece, poison)[1], size)
+        index, marks = self._matched(piece, poison)  # lanes may agree in one of values and marks
+        scatter(region.poison, region.poison_view(size), index, marks, size)
 
     def _matched(self, piece: Piece, raw: Array) -> tuple[Array, Array]:
         """Offsets and values of the same lanes, in ascending order of lanes."""

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.checks.engine_order import EVERY_ADDRESS, Actor, EngineOrder, Knowledge, join_clocks
+from tilefw.sim.checks.compiled_races import NOT_HERE, TOGETHER, CompiledRaces, Waves
+from tilefw.sim.checks.engine_order import Actor, EngineOrder, Knowledge
+from tilefw.sim.checks.synchronisation import Synchronisation
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.state import LaunchState
@@ -33,12 +35,9 @@ from tilefw.sim.tracking.last_accesses import SEVERAL_GROUPS, SEVERAL_WAVES, Las
 from tilefw.sim.tracking.unused_loads import UnusedLoads
 
 CODE = "TFW0804"
-_RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
-_ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
-# Above this many addresses in one instruction, synchronisation is kept for the region as a whole.
-_FEW_ADDRESSES = 64
 
-class Races(EngineOrder):
+
+class Races(Synchronisation, EngineOrder):
     """The race check of one launch."""
 
     name = "races"
@@ -60,6 +59,7 @@ class Races(EngineOrder):
         self._clock = np.int64 if self._settled else np.uint32
         self._units = any(issue.grouped for instruction in instructions for issue in instruction.issues)
         self._unused = UnusedLoads(launch.program, launch.diagnostics.reporter)
+        self._compiled = CompiledRaces(self._clock)
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
@@ -96,6 +96,37 @@ class Races(EngineOrder):
 
     def _access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None) -> None:
         """A load, store or atomic of `size` bytes at each lane of a piece; `values` are what a store writes, flat by lane."""
+        atomic = kind == "atomic"
+        if not (strong or atomic):
+            if self._compiled_access(lanes, piece, size, kind, values):
+                return
+            self._compiled.plainly(kind, lambda: self._plain_access(lanes, piece, size, kind, strong, values))
+            return
+        self._plain_access(lanes, piece, size, kind, strong, values)
+
+    def _compiled_access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, values: Array | None) -> bool:
+        """A weak load or store in compiled form; false where it has none, and nothing has changed."""
+        places, site = piece.region.races, lanes.instruction.index
+        if not self._compiled.ready(kind) or self._units or self._known or not isinstance(places, LastAccesses):
+            return False
+        event = self._settled.get(site)
+        stamps = event if event is not None and piece.region is lanes.batch.memory.region("shared") else None
+        waves = Waves.of_frame(lanes.batch, lanes.frame, piece.lanes, stamps)
+        index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape)
+        if kind == "read":
+            return self._compiled.read(waves, places, index, size, site)
+        acted = self._unused.acted(lanes.batch, site)
+        answer = self._compiled.write(waves, places, index, size, site, acted=acted)
+        if answer == TOGETHER:
+            places, granules = self._last_accesses(piece.region, lanes.frame, piece, size)
+            actor, clock, group, wave = self._actors(lanes, piece)
+            me = (actor[:, None], clock[:, None], group[:, None], wave[:, None])
+            self._check_together(lanes, piece, size, kind, values, places, granules, me)
+        return answer != NOT_HERE
+
+    def _plain_access(
+        self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None
+    ) -> None:
         atomic = kind == "atomic"
         places, granules = self._last_accesses(piece.region, lanes.frame, piece, size)
         actor, clock, group, wave = self._actors(lanes, piece)
@@ -145,6 +176,8 @@ class Races(EngineOrder):
 
     def copy_started(self, lanes: NumpyLanes, copy: Copy) -> None:
         """An asynchronous write begins: whoever read or wrote there must be ordered before it."""
+        if self._compiled_copy(lanes.batch, copy, False):
+            return
         piece, me, places, granules = self._copy_parts(lanes, copy)
         bad, other = self._conflicts_with_writer(lanes, places, granules, me, False)
         reading = self._conflicts_with_readers(lanes, places, granules, me)
@@ -155,8 +188,18 @@ class Races(EngineOrder):
 
     def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         """Its bytes count as written by the thread that started it, at the wait."""
+        if self._compiled_copy(lanes.batch, copy, True):
+            return
         _, me, places, granules = self._copy_parts(lanes, copy)
         self._note_write(places, granules, me, copy.instruction.index, False)
+
+    def _compiled_copy(self, batch: Batch, copy: Copy, lands: bool) -> bool:
+        """A copy that begins or `lands` in compiled form; false where it has none, and nothing has changed."""
+        places = copy.destination.races
+        if not self._compiled.ready("write") or self._units or self._known or not isinstance(places, LastAccesses):
+            return False
+        waves, site = Waves.of_threads(batch, copy.thread), copy.instruction.index
+        return self._compiled.write(waves, places, copy.index, copy.size, site, checks=not lands, notes=lands) != NOT_HERE
 
     def _copy_parts(self, lanes: NumpyLanes, copy: Copy) -> tuple[Piece, Actor, LastAccesses, Array]:
         batch = lanes.batch
@@ -396,74 +439,6 @@ class Races(EngineOrder):
             return None
         queue, _ = self._settled[instruction.index]
         return f"a wait for its event in the queue {queue}, and a barrier after that, must be between them"
-
-    # --- order ---------------------------------------------------------------------------------------------------------
-
-    def barrier(self, batch: Batch, slot: int, waves: Array) -> None:
-        """The waves (numbers) of a workgroup have met."""
-        clocks = batch.clocks[slot]
-        # Own clocks are first made equal (nothing has happened in between), so that one number serves for several readers.
-        top = clocks[waves, waves].max()
-        clocks[waves, waves] = top
-        clocks[waves] = clocks[waves].max(axis=0)
-        batch.events.barrier(slot, waves, top)
-        clocks[waves, waves] = top + 1
-
-    def barrier_all(self, batch: Batch) -> None:
-        """All waves of every workgroup of the batch have met."""
-        clocks = batch.clocks
-        waves = np.arange(clocks.shape[1])
-        top = clocks[:, waves, waves].max(axis=1, keepdims=True)
-        clocks[:, waves, waves] = top
-        clocks[...] = clocks.max(axis=1, keepdims=True)
-        batch.events.barrier_all(top)
-        clocks[:, waves, waves] = top + 1
-
-    def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
-        """What the acting waves did before is released by their workgroups' later strong writes, and what those have seen released
-        is acquired. Waves of one workgroup are ordered by barriers; what a fence adds is order between workgroups."""
-        if scope in ("wave", "workgroup"):
-            return
-        acting = np.broadcast_to(np.True_ if lanes.mask is None else lanes.mask, lanes.frame.shape).any(axis=2)
-        slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (lanes.frame.group, lanes.frame.wave))
-        batch = lanes.batch
-        for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
-            group = int(batch.workgroups[slot])
-            if order in _ACQUIRES:
-                join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
-            if order in _RELEASES:
-                fenced = self._fenced.setdefault(group, {})
-                join_clocks(fenced, self._known.get(group, {}))
-                join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
-                batch.clocks[slot, wave, wave] += 1
-
-    def accessed(self, lanes: NumpyLanes, access: Access) -> None:
-        """What strong accesses acquire from, and release to, their addresses."""
-        kind, order = access.kind, access.order
-        for piece in access.pieces:
-            _, _, slots, waves = self._actors(lanes, piece)
-            index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
-            addresses = np.unique(index)
-            many = len(addresses) > _FEW_ADDRESSES
-            turns = slice(None) if piece.turns is None else piece.turns
-            made = zip(slots[turns].tolist(), waves[turns].tolist(), index[turns].tolist(), strict=True)
-            for slot, wave, address in dict.fromkeys((s, w, EVERY_ADDRESS if many else i) for s, w, i in made):
-                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
-
-    def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
-        group = int(batch.workgroups[slot])
-        released = self._released.get(key)
-        if released is not None and kind != "write":
-            join_clocks((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
-        if kind == "read":
-            return
-        knowledge = self._released.setdefault(key, {})
-        join_clocks(knowledge, self._fenced.get(group, {}))
-        if order in _RELEASES:
-            join_clocks(knowledge, self._known.get(group, {}))
-            join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
-            self._tell_events(batch, slot, wave, key)
-            batch.clocks[slot, wave, wave] += 1
 
 
 def _covers(knowledge: Knowledge, group: int, wave: int, clock: int) -> bool:

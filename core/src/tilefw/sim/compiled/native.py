@@ -58,31 +58,34 @@ def _started() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine() -> Any:
+def _target_machine(level: int = 0) -> Any:
     import llvmlite.binding as llvm
 
     _started()
     here = processor()
     # Code may stand far from its constants: addresses of 64 bits, as LLVM's loader ends the process where 32 do not reach.
     return llvm.Target.from_triple(here.triple).create_target_machine(
-        here.name, here.flags, opt=0, jit=True, reloc="static", codemodel="large"
+        here.name, here.flags, opt=level, jit=True, reloc="static", codemodel="large"
     )
 
 
-def object_of(text: str) -> bytes:
-    """The object file of a module's text. The text has vectors already: only what is said twice goes."""
+def object_of(text: str, loops: bool = False) -> bytes:
+    """The object file of a module's text. It has vectors already, and only what is said twice goes; or `loops`, that LLVM
+    optimises."""
     import llvmlite.binding as llvm
 
-    machine = _target_machine()
+    machine = _target_machine(2 if loops else 0)
     try:
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the module's text: {error}") from None
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    passes = builder.getModulePassManager() if loops else llvm.create_new_module_pass_manager()
+    if not loops:
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
     return machine.emit_object(module)
 
 

@@ -7,8 +7,6 @@ steps do it all again, as nothing has been written. Where registers are undefine
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,19 +15,19 @@ from math import gcd
 
 import numpy as np
 
-from tilefw.api.errors import UsageError
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.compiled.lines import NotPrinted
 from tilefw.sim.compiled.native import NativeFunction, available, object_of, processor
 from tilefw.sim.compiled.nests import Axes, FunctionText, function_text
+from tilefw.sim.compiled.pricing import Spent, load_seconds, mode
 from tilefw.sim.compiled.traced import MERGE, Guarded, Part, Slots, Traced, TracedLanes, primitives, trace_run
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.floats import UNSIGNED, Array
 from tilefw.sim.steps.careful import Step
 
-# What compiling costs, in seconds: an instruction of a run, and LLVM itself where the process does not have it yet (llvmlite 0.50,
-# one thread of a server's CPU: 0.2 to 0.5 ms an instruction in runs of 5 to 524, and 0.07 to 0.12 s).
-COMPILE_SECONDS, LOAD_SECONDS = 5e-4, 0.1
+# What compiling costs an instruction of a run, in seconds (llvmlite 0.50, one thread of a server's CPU: 0.2 to 0.5 ms in runs of 5
+# to 524).
+COMPILE_SECONDS = 5e-4
 TRACE_SECONDS = 1e-4
 """What an instruction costs to trace, each time that a program is loaded."""
 FEWEST = 3
@@ -40,15 +38,6 @@ FORMS = 16
 """So many forms has a run, by the guards that all lanes meet and the axes of its inputs; any other is run in plain steps. Few runs
 of Triton's and nvcc's kernels have more than one, none of those that were counted more than three."""
 _ALIGNED = 64
-_MODES = ("0", "1", "always")
-
-
-def mode() -> str:
-    """TILEFW_JIT: "0" never compiles, "1" where it pays, "always" at once. Raises UsageError for another word."""
-    word = os.environ.get("TILEFW_JIT", "").strip().lower() or "1"
-    if word not in _MODES:
-        raise UsageError(f"TILEFW_JIT is one of {', '.join(_MODES)}, not {word!r}", code="TFW0902")
-    return word
 
 
 @lru_cache(maxsize=1024)
@@ -186,17 +175,10 @@ class CompiledRun:
             return None
 
 
-@dataclass(slots=True)
-class _Spent:
-    """Seconds that the plain steps of a run have cost in this process."""
-
-    seconds: float = 0.0
-
-
 @lru_cache(maxsize=4096)
-def _spent_on(instructions: tuple[str, ...], block: int) -> _Spent:
+def _spent_on(instructions: tuple[str, ...], block: int) -> Spent:
     """Of a run by its text, as often as its program is loaded. It decides when to compile, and nothing else."""
-    return _Spent()
+    return Spent()
 
 
 class ColdRun:
@@ -205,7 +187,7 @@ class ColdRun:
     def __init__(self, parts: Sequence[Part], block: int, slots: Slots, wave_size: int, at_once: bool) -> None:
         self._parts, self._block, self._slots, self._wave_size = parts, block, slots, wave_size
         self.steps: list[Step] = [part.step for part in parts]
-        self._here = self._all = _Spent(float("inf")) if at_once else _Spent()
+        self._here = self._all = Spent(float("inf")) if at_once else Spent()
         if not at_once:
             self._all = _spent_on(tuple(part.instruction.text for part in parts), block)
         self._cold = True
@@ -219,7 +201,7 @@ class ColdRun:
 
     def _warm(self, lanes: NumpyLanes, frame: Frame) -> None:
         """Count what the plain steps cost. What is spent on them before compiling is at most what compiling costs, about."""
-        price = COMPILE_SECONDS * len(self._parts) + (0 if "llvmlite.binding" in sys.modules else LOAD_SECONDS)
+        price = COMPILE_SECONDS * len(self._parts) + load_seconds()
         if self._all.seconds > price and self._here.seconds > TRACE_SECONDS * len(self._parts):
             self._cold = False
             if processor().fused:

@@ -160,6 +160,10 @@ class Events:
 
     # --- what the race check asks ------------------------------------------------------------------------------------------
 
+    def settled_arrays(self) -> list[Array]:
+        """By kind, what each wave knows of each wave of its workgroup."""
+        return [kind.settled for kind in self._kinds]
+
     def stamp(self, kind: Kind, slots: Array, waves: Array) -> Array:
         """The stamps of the running instruction's events of these waves."""
         number = self._numbers[kind]

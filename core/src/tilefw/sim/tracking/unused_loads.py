@@ -44,10 +44,14 @@ class UnusedLoads:
 
     def stored(self, batch: Batch, store: int, slots: Array, waves: Array) -> None:
         """Lanes of these waves act in instruction `store`."""
+        self.acted(batch, store)[slots, waves] = True
+
+    def acted(self, batch: Batch, store: int) -> Array:
+        """The waves [workgroups, waves] that have had a lane that acts in a store."""
         acted = self._acted[id(batch)].get(store)
         if acted is None:
             acted = self._acted[id(batch)][store] = np.zeros(batch.frame.shape[:2], dtype=np.bool_)
-        acted[slots, waves] = True
+        return acted
 
     def may_be_unused(self, load: int, group: int) -> bool:
         """Whether a race of a load is to be kept: its value reaches nothing but data of stores, and its workgroup is in flight."""

@@ -1,0 +1,98 @@
+"""What barriers, fences and strong accesses order, for the race check: clocks of waves, and what workgroups know of others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.check import Check
+from tilefw.sim.checks.engine_order import EVERY_ADDRESS, Knowledge, join_clocks
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access, Piece
+
+_RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
+_ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
+# Above this many addresses in one instruction, synchronisation is kept for the region as a whole.
+_FEW_ADDRESSES = 64
+
+
+class Synchronisation(Check):
+    """A part of the race check."""
+
+    if TYPE_CHECKING:
+        _released: dict[tuple[int, int], Knowledge]
+        _known: dict[int, Knowledge]
+        _fenced: dict[int, Knowledge]
+        _seen: dict[int, Knowledge]
+
+        def _actors(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array, Array, Array]: ...
+        def _tell_events(self, batch: Batch, slot: int, wave: int, key: tuple[int, int]) -> None: ...
+
+    def barrier(self, batch: Batch, slot: int, waves: Array) -> None:
+        """The waves (numbers) of a workgroup have met."""
+        clocks = batch.clocks[slot]
+        # Own clocks are first made equal (nothing has happened in between), so that one number serves for several readers.
+        top = clocks[waves, waves].max()
+        clocks[waves, waves] = top
+        clocks[waves] = clocks[waves].max(axis=0)
+        batch.events.barrier(slot, waves, top)
+        clocks[waves, waves] = top + 1
+
+    def barrier_all(self, batch: Batch) -> None:
+        """All waves of every workgroup of the batch have met."""
+        clocks = batch.clocks
+        waves = np.arange(clocks.shape[1])
+        top = clocks[:, waves, waves].max(axis=1, keepdims=True)
+        clocks[:, waves, waves] = top
+        clocks[...] = clocks.max(axis=1, keepdims=True)
+        batch.events.barrier_all(top)
+        clocks[:, waves, waves] = top + 1
+
+    def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
+        """What the acting waves did before is released by their workgroups' later strong writes, and what those have seen released
+        is acquired. Waves of one workgroup are ordered by barriers; what a fence adds is order between workgroups."""
+        if scope in ("wave", "workgroup"):
+            return
+        acting = np.broadcast_to(np.True_ if lanes.mask is None else lanes.mask, lanes.frame.shape).any(axis=2)
+        slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (lanes.frame.group, lanes.frame.wave))
+        batch = lanes.batch
+        for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
+            group = int(batch.workgroups[slot])
+            if order in _ACQUIRES:
+                join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
+            if order in _RELEASES:
+                fenced = self._fenced.setdefault(group, {})
+                join_clocks(fenced, self._known.get(group, {}))
+                join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
+                batch.clocks[slot, wave, wave] += 1
+
+    def accessed(self, lanes: NumpyLanes, access: Access) -> None:
+        """What strong accesses acquire from, and release to, their addresses."""
+        kind, order = access.kind, access.order
+        for piece in access.pieces:
+            _, _, slots, waves = self._actors(lanes, piece)
+            index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
+            addresses = np.unique(index)
+            many = len(addresses) > _FEW_ADDRESSES
+            turns = slice(None) if piece.turns is None else piece.turns
+            made = zip(slots[turns].tolist(), waves[turns].tolist(), index[turns].tolist(), strict=True)
+            for slot, wave, address in dict.fromkeys((s, w, EVERY_ADDRESS if many else i) for s, w, i in made):
+                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
+
+    def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
+        group = int(batch.workgroups[slot])
+        released = self._released.get(key)
+        if released is not None and kind != "write":
+            join_clocks((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
+        if kind == "read":
+            return
+        knowledge = self._released.setdefault(key, {})
+        join_clocks(knowledge, self._fenced.get(group, {}))
+        if order in _RELEASES:
+            join_clocks(knowledge, self._known.get(group, {}))
+            join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
+            self._tell_events(batch, slot, wave, key)
+            batch.clocks[slot, wave, wave] += 1
