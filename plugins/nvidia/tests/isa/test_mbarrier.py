@@ -168,3 +168,12 @@ cp.async.mbarrier.arrive.noinc.shared.b64 [%r2];
     data = np.arange(32, dtype=np.uint32)
     (_, out), findings = run(body, [data, np.zeros(32, np.uint32)])
     assert findings == () and np.array_equal(out, data)
+
+
+@pytest.mark.parametrize("use", [WAIT.format(parity=1), "mbarrier.arrive.shared.b64 _, [%r2];\n"])
+def test_a_barrier_is_made_before_others_use_it(use: str) -> None:
+    """The maker's own arrival behind it, which is strong, does not hide that nothing orders the two waves."""
+    made = "@%p0 mbarrier.init.shared.b64 [%r2], 65;\n@%p0 mbarrier.arrive.shared.b64 _, [%r2];\n"
+    assert run(made + "bar.sync 0;\n" + use, [], block=64)[1] == ()
+    (found,) = run(made + use, [], block=64)[1]
+    assert found.code == "TFW0804" and "use of a barrier" in found.message and "mbarrier.init" in found.other

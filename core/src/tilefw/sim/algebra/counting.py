@@ -22,6 +22,8 @@ class CountingLanes(CopyingLanes):
         wanted = np.broadcast_to(count, self.frame.shape)[piece.lanes].astype(np.int64)
         self._require(piece, (wanted >= 1) & (wanted <= MOST_ARRIVALS), f"a barrier wants 1 to {MOST_ARRIVALS} arrivals a phase")
         self._show_barrier(space, piece, "write", "weak", "workgroup")
+        for observe in self.observers.barrier_made:
+            observe(self, piece)
         self._put(piece.region, piece.index, BarrierWords.begun(wanted).words())
         self.batch.barrier_waits.made(piece.index)
 
@@ -72,6 +74,7 @@ class CountingLanes(CopyingLanes):
         if piece is None:
             return passed
         self._made(piece)
+        self._show_use(piece)
         self._show_barrier(space, piece, "read", "relaxed", scope)
         wanted = np.broadcast_to(phase, self.frame.shape)[piece.lanes]
         named = BarrierWords.of(wanted).phase if by == "state" else wanted.astype(np.int64)
@@ -112,6 +115,10 @@ class CountingLanes(CopyingLanes):
     def _show_barrier(self, space: str, piece: Piece, kind: str, order: str, scope: str) -> None:
         self._before(space, [piece], BYTES, kind, order, scope)  # type: ignore[arg-type]
 
+    def _show_use(self, piece: Piece) -> None:
+        for observe in self.observers.barrier_used:
+            observe(self, piece)
+
     def _put(self, region: Region, index: Array, words: Array) -> None:
         scatter(region.data, region.view(BYTES), index, words, BYTES)
         if region.poison is not None:
@@ -137,6 +144,7 @@ class CountingLanes(CopyingLanes):
     def _changed(self, piece: Piece, counts: Array, announced: Array | None, drop: bool) -> Array:
         """Arrivals and bytes of each lane, one lane after the other; gives the words that each found."""
         self._made(piece)
+        self._show_use(piece)
         places, of = np.unique(piece.index, return_inverse=True)
         of = of.reshape(-1)
         words = gather(piece.region, places, BYTES)

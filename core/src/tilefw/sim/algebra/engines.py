@@ -88,9 +88,9 @@ class EngineLanes(ClusterLanes):
             lanes = np.zeros(self.frame.shape, dtype=np.bool_)
             lanes.reshape(-1)[lanes_of[chosen]] = True
             numbers = fact.tolist()
-            several, single, listed = numbers[: 2 * rank], numbers[2 * rank : 2 * rank + 3], numbers[2 * rank + 3 :]
+            extents, steps, (element_bytes, swizzle, fill, *listed) = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :]
             pixels = PixelShape.of(listed) if listed else None
-            shape = BoxShape(tuple(several[:rank]), tuple(several[rank:]), *single, pixels)
+            shape = BoxShape(tuple(extents), tuple(steps), element_bytes, swizzle, fill, pixels)
             self._check_box(box, shape, lanes, strides[chosen])
             if pixels is not None:
                 self._check_pixels(pixels, lanes, sizes[chosen], starts[chosen])
@@ -192,6 +192,7 @@ class EngineLanes(ClusterLanes):
             piece, BarrierWords.of(gather(piece.region, piece.index, BYTES)).made,
             "there is no barrier here for the copy to complete on: it was not made yet, or has been ended",
         )
+        self._show_use(piece)
         return piece
 
     def _start(

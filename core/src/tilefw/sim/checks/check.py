@@ -148,6 +148,12 @@ class Check:
     def barrier_all(self, batch: Batch) -> None:
         """All waves of every workgroup of the batch have met."""
 
+    def barrier_made(self, lanes: NumpyLanes, piece: Piece) -> None:
+        """The lanes of a piece make barriers that count at these places."""
+
+    def barrier_used(self, lanes: NumpyLanes, piece: Piece) -> None:
+        """The lanes of a piece arrive at, ask, or give to an engine barriers that count at these places."""
+
     def barrier_passed(self, lanes: NumpyLanes, piece: Piece) -> None:
         """The lanes of a piece know that a phase of a barrier that counts, at these places, is over."""
 

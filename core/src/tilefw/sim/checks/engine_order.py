@@ -21,7 +21,7 @@ from tilefw.sim.report import first_true
 from tilefw.sim.tracking.events import KIND_SHIFT
 from tilefw.sim.tracking.last_accesses import LastAccesses
 
-VIEW_CODE = "TFW0827"
+RACE_CODE, VIEW_CODE = "TFW0804", "TFW0827"
 # In keys of what is released: all addresses of a region, where one instruction has many, and the barriers of clusters as a region.
 EVERY_ADDRESS, _CLUSTERS = -1, -1
 
@@ -228,6 +228,41 @@ class EngineOrder(Check):
         self._report(lanes, piece, bad[one], np.broadcast_to(other, bad.shape)[one], kind, places, granules[one])
 
     # --- barriers ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _makers(self) -> dict[tuple[int, int], tuple[int, int, int]]:
+        """By barrier: who has made it, at which clock, and with which instruction."""
+        return self.__dict__.setdefault("makers", {})
+
+    def barrier_made(self, lanes: NumpyLanes, piece: Piece) -> None:
+        slots, waves = self._waves(lanes, piece)
+        batch = lanes.batch
+        for slot, wave, place in zip(slots.tolist(), waves.tolist(), piece.index.tolist(), strict=True):
+            actor = (int(batch.workgroups[slot]) + 1) * 64 + wave
+            self._makers[id(piece.region), place] = actor, int(batch.clocks[slot, wave, wave]), lanes.instruction.index
+
+    def barrier_used(self, lanes: NumpyLanes, piece: Piece) -> None:
+        """Reports who uses a barrier that another wave has made, where nothing orders the two."""
+        slots, waves = self._waves(lanes, piece)
+        for slot, wave, place in dict.fromkeys(zip(slots.tolist(), waves.tolist(), piece.index.tolist(), strict=True)):
+            made = self._makers.get((id(piece.region), place))
+            if made is None or self._after_making(lanes.batch, slot, wave, *made[:2]):
+                continue
+            instruction = self.launch.program.instructions[made[2]]
+            code = f" ({instruction.code})" if instruction.code else ""
+            self.launch.diagnostics.reporter.add(
+                "races", RACE_CODE, "race: this use of a barrier is not ordered with its making by another wave", lanes.instruction,
+                where=(lanes.batch.workgroup(slot), wave, 0), address=place % max(1, piece.region.stride),
+                other=f"`{instruction.text}`{code} by wave {made[0] % 64}", other_site=instruction.index,
+                note="all threads of the workgroup, or of the cluster, meet between the making of a barrier and its first use",
+            )
+
+    def _after_making(self, batch: Batch, slot: int, wave: int, actor: int, clock: int) -> bool:
+        group, maker = actor // 64 - 1, actor % 64
+        mine = int(batch.workgroups[slot])
+        if group != mine:
+            return self._knows(mine, group, np.array([maker]), clock)
+        return maker == wave or bool(batch.clocks[slot, wave, maker] >= clock)
 
     def barrier_passed(self, lanes: NumpyLanes, piece: Piece) -> None:
         """Waves know what was told to the barrier."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.compiled_races import NOT_HERE, TOGETHER, CompiledRaces, Waves
-from tilefw.sim.checks.engine_order import Actor, EngineOrder, Knowledge
+from tilefw.sim.checks.engine_order import RACE_CODE, Actor, EngineOrder, Knowledge
 from tilefw.sim.checks.synchronisation import Synchronisation
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
@@ -33,8 +33,6 @@ from tilefw.sim.report import first_true
 from tilefw.sim.tracking.events import KIND_SHIFT, later, settled_by
 from tilefw.sim.tracking.last_accesses import SEVERAL_GROUPS, SEVERAL_WAVES, LastAccesses
 from tilefw.sim.tracking.unused_loads import UnusedLoads
-
-CODE = "TFW0804"
 
 
 class Races(Synchronisation, EngineOrder):
@@ -386,7 +384,7 @@ class Races(Synchronisation, EngineOrder):
         place = f" ({instruction.code})" if instruction.code else ""
         note = self._missing_wait(places.read[granule] if reading else places.written[granule], instruction)
         return {
-            "check": self.name, "code": CODE, "instruction": lanes.instruction, "count": int(element.sum()), "where": where,
+            "check": self.name, "code": RACE_CODE, "instruction": lanes.instruction, "count": int(element.sum()), "where": where,
             "message": f"race{name}: this {verb} is not ordered with {'a load' if reading else 'a write'} of another wave",
             "address": address, "other": f"`{instruction.text}`{place} by {_who(lanes, int(actor))}",
             "other_site": instruction.index,

@@ -41,6 +41,8 @@ class Observers:
     arrived: Called = ()
     barrier: Called = ()
     barrier_all: Called = ()
+    barrier_made: Called = ()
+    barrier_used: Called = ()
     barrier_passed: Called = ()
     cluster_met: Called = ()
     engine_started: Called = ()
