@@ -1,6 +1,6 @@
 """Kernels on the target cpu, in one thread, beside NumPy and PyTorch on the same processor; writes `cpu.md`.
 
-    python bench/cpu.py                # all rows, under a minute
+    python bench/cpu.py                # all rows, some minutes at most
     python bench/cpu.py softmax        # rows of that name, prints only
 
 Both sides work on arrays that they have used before; the whole call is timed, not the kernel alone. Rows of two threads compare the
@@ -199,6 +199,8 @@ ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] =
 THREADS = ("softmax 1024x1024", "matmul 2048", "attention 4x512x64")
 """Rows whose work two threads share."""
 _BY_THE_CLOCK = "--clock"
+_ROW_SECONDS = 10.0
+"""How long the rounds of a row may take: a processor without products of narrow factors takes seconds for one."""
 
 
 def _by_the_clock(what: str) -> None:
@@ -241,8 +243,9 @@ def main(words: list[str]) -> None:
             continue
         ours, theirs = sides()
         ours()
-        theirs()
-        found = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, rounds)
+        once = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, 1)
+        fit = int(_ROW_SECONDS / sum(once.values()))
+        found = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, min(rounds, fit)) if fit else once
         ratios.append(Ratio(what, found["ours"], found["theirs"], goal, peer))
     ratios += [_two_threads(what) for what in THREADS if all(word in f"{what}, 2 threads" for word in words)]
     named = "One thread and float32 where nothing else is named, whole calls on arrays of NumPy and tensors of PyTorch."
