@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from served import instruction, parse
+from served import ISAS, instruction, parse
 
 from tilefw.api.errors import InternalError
 from tilefw.api.machine import Inst, Reg, Slice
 from tilefw_amd.isa.encoding import encode
 from tilefw_amd.isa.text import printer
+from tilefw_amd.machine.instruction_text import InstructionText
 
 FILES = {cls: Reg(-1, cls, 256, 1, physical=True) for cls in "vasm"}
 
@@ -78,3 +79,16 @@ def test_instruction(inst: Inst, written: str | None) -> None:
     found, expected = instruction(inst), parse(written)
     assert printer.text(found) == printer.text(expected)
     assert encode.encode(found) == encode.encode(expected)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+def test_a_text_that_is_known_is_that_of_the_instruction(order: int) -> None:
+    writer = InstructionText(ISAS[0])
+    for inst, written in 2 * CASES[::order]:
+        if inst.targets:
+            continue
+        if written is None:
+            with pytest.raises(InternalError):
+                writer.of(inst)
+        else:
+            assert writer.of(inst) == printer.text(instruction(inst))

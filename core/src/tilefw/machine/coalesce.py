@@ -58,6 +58,7 @@ def coalesce(function: Function, table: InstructionTable) -> int:
         _rename(function, lives)
         for block in function.blocks:
             block.insts = [inst for inst in block.insts if id(inst) not in dropped]
+    lives.release()
     return len(dropped)
 
 
@@ -203,6 +204,13 @@ class _UnitLiveness:
     def are_one(self, copy: _RegisterMove) -> bool:
         """Whether the two sides of a copy are one by now."""
         return self._unit(copy.dest) is self._unit(copy.source)
+
+    def release(self) -> None:
+        """Part the units: those that copies made one name each other, and only the cyclic collector would free them."""
+        for units in self.units.values():
+            for unit in units:
+                unit.definitions.clear()
+                unit.into = None
 
     def _unit(self, side: Slice) -> _RegisterUnit:
         return self.units[side.reg][side.first].root()

@@ -180,7 +180,7 @@ class Function:
     once used. `writer` is a plugin's class or function that changed it and whose opcodes no pass has checked yet.
     """
 
-    __slots__ = ("attributes", "blocks", "files", "name", "registers", "target", "writer")
+    __slots__ = ("_made", "attributes", "blocks", "files", "name", "registers", "target", "writer")
 
     def __init__(self, name: str, target: str, attributes: FunctionAttributes | None = None) -> None:
         self.name = name
@@ -188,6 +188,7 @@ class Function:
         self.attributes = attributes or FunctionAttributes()
         self.blocks: list[Block] = []
         self.registers: list[Reg] = []
+        self._made: list[Reg] = []  # those that allocation has replaced too
         self.files: dict[str, Reg] = {}
         self.writer: object = None
 
@@ -195,6 +196,7 @@ class Function:
         """A new virtual register."""
         reg = Reg(len(self.registers), cls, width, align)
         self.registers.append(reg)
+        self._made.append(reg)
         return reg
 
     def file(self, cls: str, size: int) -> Reg:
@@ -218,7 +220,7 @@ class Function:
 
         Registers and their slices name each other: only the cyclic collector would free them, in ten times the time.
         """
-        for reg in (*self.registers, *self.files.values()):
+        for reg in {*self._made, *self.registers, *self.files.values()}:
             reg.parts = None
             del reg.whole
-        self.blocks, self.registers, self.files = [], [], {}
+        self.blocks, self.registers, self._made, self.files = [], [], [], {}

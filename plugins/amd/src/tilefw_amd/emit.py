@@ -16,6 +16,7 @@ from tilefw_amd.code_object.metadata import VERSION, write_text
 from tilefw_amd.isa.model import BranchTarget, MCInst
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.isa.text import printer
+from tilefw_amd.machine.instruction_text import InstructionText
 from tilefw_amd.machine.machine_inst import instruction
 from tilefw_amd.resources import KernelResources, kernel_resources
 
@@ -46,6 +47,7 @@ def _code(isa: InstructionSet, function: Function, files: dict[str, int]) -> Ite
     name = function.name
     yield from (f"\t.globl {name}", "\t.p2align 8", f"\t.type {name},@function", f"{name}:")
     place = None
+    text = InstructionText(isa)
     for block in function.blocks:
         if block is not function.blocks[0]:
             yield f"{_label(name, block.label)}:"
@@ -57,8 +59,7 @@ def _code(isa: InstructionSet, function: Function, files: dict[str, int]) -> Ite
                     files[here[0]] = len(files) + 1
                     yield f"\t.file {files[here[0]]} {_quoted(here[0])}"
                 yield f"\t.loc {files[here[0]]} {here[1]} {here[2]}"
-            made = instruction(isa, inst)
-            yield "\t" + printer.text(_with_own_labels(made, name) if inst.targets else made)
+            yield "\t" + (printer.text(_with_own_labels(instruction(isa, inst), name)) if inst.targets else text.of(inst))
     yield from (f".L{name}_end:", f"\t.size {name}, .L{name}_end-{name}")
 
 

@@ -23,6 +23,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.discarded import discard
 from tilefw.tile.text.source_location import place_of
 
 WORKGROUPS = "lane.workgroups"  # of a function that more than one make together, with all their waves
@@ -58,7 +59,7 @@ class TileToLane(ModulePass):
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
             lowered = lowered_function(function, self.machine)
             op.body.block.insert_op_before(lowered, function)
-            function.detach()
+            discard(function)
 
 
 # The options of the textual form, with their defaults: `ChipDescription`'s, and the waves of the launch.
@@ -94,6 +95,7 @@ def _lowered(context: LoweringContext, spare: int) -> FuncOp:
         context.scalars[a] = context.builder.op("ptr_to_int", b, result=context.pointer) if types.is_pointer(a.type) else b
     context.leave(spare)
     _Lowering(context).body(old)
+    context.steps.clear()  # each names the context, which nothing else keeps
     attributes = {
         **function.attributes, "lane.lanes": integer_attr(machine.lanes), "lane.waves": integer_attr(machine.waves),
         **({WORKGROUPS: integer_attr(machine.workgroups)} if machine.workgroups > 1 else {}),

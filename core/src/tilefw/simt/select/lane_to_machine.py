@@ -45,6 +45,7 @@ from tilefw.simt.shared_memory.placement import shared_memory
 from tilefw.tile import types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import argument_attributes, hidden_of
+from tilefw.tile.discarded import discard
 from tilefw.tile.nested_ops import nested_ops
 
 
@@ -61,7 +62,7 @@ class SelectInstructions(ModulePass):
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
             machine = select(function, self.chip, self.target)
             op.body.block.insert_op_before(MachineFuncOp.of(machine), function)
-            function.detach()
+            discard(function)
 
 
 def select(function: FuncOp, chip: LaneChip, target: str) -> Function:

@@ -33,7 +33,6 @@ Value = SSAValue | Operation
 
 PURE = OpTraits(lambda: (Pure(),))
 _NOTHING: Mapping[str, Attribute] = MappingProxyType({})
-_VALUES = frozenset({OpResult, BlockArgument})
 
 
 @lru_cache(maxsize=4096)
@@ -51,6 +50,17 @@ class OpClass(ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
 
+class LeanResult(OpResult):
+    """A result that is compared and hashed as any object of Python is. xDSL's says the same by methods, which take ten times as
+    long, and values are the keys of most tables."""
+
+    __eq__ = object.__eq__  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+
+_VALUES = frozenset({LeanResult, OpResult, BlockArgument})
+
+
 class LeanOp(Operation, metaclass=OpClass):
     """An op of ours. xDSL's constructor sets what most ops do not have through properties, which takes twice as long."""
 
@@ -64,7 +74,7 @@ class LeanOp(Operation, metaclass=OpClass):
             self._operand_uses = tuple([Use(self, index) for index in range(len(operands))])
             for operand, use in zip(operands, self._operand_uses, strict=True):
                 operand.add_use(use)
-        self.results = SSAValues([OpResult(type, self, index) for index, type in enumerate(result_types)])
+        self.results = SSAValues([LeanResult(type, self, index) for index, type in enumerate(result_types)])
         self.properties = dict(properties)
         self.attributes = dict(attributes)
         self.location = UNKNOWN_LOC if location is None else location

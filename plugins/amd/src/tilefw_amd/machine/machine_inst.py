@@ -33,10 +33,7 @@ _LARGEST_INLINE = 64
 
 def instruction(isa: InstructionSet, inst: MachineInst) -> MCInst:
     """The table's instruction; a branch goes to the label `targets[0]`. Raises InternalError where no encoding takes it."""
-    uses = inst.uses
-    if inst.tied and not _writes_addend(isa, inst.opcode):
-        tied = {use for _, use in inst.tied}
-        uses = tuple(use for i, use in enumerate(uses) if i not in tied)
+    uses = written_uses(isa, inst)
     signs = _signs(isa, inst.opcode, uses)
     items = [_written(definition, 0) for definition in inst.defs]
     for place, use in enumerate(uses):
@@ -44,13 +41,37 @@ def instruction(isa: InstructionSet, inst: MachineInst) -> MCInst:
             _add(items, _written(use, signs.get(place, 0) if signs else 0))
     items += [_label(target) for target in inst.targets]
     found = _with_negative_halves(isa, inst.opcode, items) or parser.chosen(isa, inst.opcode, items)
-    wide = any(isinstance(use, int) and not -16 <= use <= _LARGEST_INLINE for use in uses)
+    wide = any([isinstance(use, int) and not is_inline(use) for use in uses])
     if wide and (found is None or not _exact(found, uses)):
         found = parser.chosen(isa, inst.opcode, [_high_half(item) for item in items])
         found = found if found is not None and _exact(found, uses) else None
     if found is None or inst.predicate is not None:
         raise InternalError(f"no encoding of {isa.chip.name} takes {inst}")
     return found
+
+
+def written_uses(isa: InstructionSet, inst: MachineInst) -> tuple[Operand, ...]:
+    """The uses that are written: those tied to a definition are it."""
+    if not inst.tied or _writes_addend(isa, inst.opcode):
+        return inst.uses
+    tied = {use for _, use in inst.tied}
+    return tuple(use for i, use in enumerate(inst.uses) if i not in tied)
+
+
+def lone_operand(operand: Operand) -> Written | None:
+    """What an operand or modifier says whatever stands beside it; None where that matters: calls and signs are parts of others, and
+    16 bits may be a negative number (`_with_negative_halves`)."""
+    if isinstance(operand, Slice):
+        return _register(operand.reg.cls, operand.first, operand.count, 0)
+    if isinstance(operand, int):
+        return None if 0xFFF0 <= operand <= 0xFFFF else _number(operand, 0)
+    found = None if _is_signs(operand) else simple(operand)
+    return None if found is None or found.kind == "call" else found
+
+
+def is_inline(value: int) -> bool:
+    """Whether every operand of integers has this constant without a literal: CDNA3 ISA, "Inline constants"."""
+    return -16 <= value <= _LARGEST_INLINE
 
 
 def _add(items: list[Written], item: Written) -> None:
@@ -141,7 +162,7 @@ def _with_negative_halves(isa: InstructionSet, opcode: str, items: list[Written]
         signed[i] = _number(items[i].value - 0x10000, items[i].sign)
     found = parser.chosen(isa, opcode, signed)
     operands = () if found is None else found.form.operands
-    return found if all(i < len(operands) and _width(operands[i]) == 16 for i in negative) else None
+    return found if all(i < len(operands) and width(operands[i]) == 16 for i in negative) else None
 
 
 # --- constants of 64 bits ----------------------------------------------------------------------------------------------------
@@ -149,7 +170,7 @@ def _with_negative_halves(isa: InstructionSet, opcode: str, items: list[Written]
 
 def _high_half(item: Written) -> Written:
     """A float of 64 bits whose low half is zero as the literal that says its high half (CDNA3 ISA, "Literal constants")."""
-    if item.kind != "integer" or item.value & 0xFFFFFFFF or -16 <= item.value <= _LARGEST_INLINE:
+    if item.kind != "integer" or item.value & 0xFFFFFFFF or is_inline(item.value):
         return item
     return Written("integer", item.value >> 32 & 0xFFFFFFFF, item.sign | LIT, ("integer", item.sign | LIT))
 
@@ -158,7 +179,7 @@ def _exact(found: MCInst, uses: tuple[Operand, ...]) -> bool:
     """Whether every literal is the constant that was meant: of 64 bits it holds only half of them."""
     meant = {use & (1 << 64) - 1 for use in uses if isinstance(use, int)}
     for operand, of in zip(found.operands, found.form.operands, strict=True):
-        if isinstance(operand, Literal32) and _width(of) == 64 and _meaning(operand, of) not in meant:
+        if isinstance(operand, Literal32) and width(of) == 64 and _meaning(operand, of) not in meant:
             return False
     return True
 
@@ -167,5 +188,6 @@ def _meaning(literal: Literal32, of: FormOperand) -> int:
     return constants.literal_bits(literal.bits, of.constants or of.type) & (1 << 64) - 1
 
 
-def _width(of: FormOperand) -> int:
+def width(of: FormOperand) -> int:
+    """The bits of an operand's constants."""
     return constants.width(of.constants or of.type)

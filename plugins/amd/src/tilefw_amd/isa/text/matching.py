@@ -68,10 +68,11 @@ class FormCandidate:
             operands.append(found)  # type: ignore[arg-type]
         if len(operands) < len(self.form.operands):  # an immediate that may be left out
             operands.append(0)
-        modifiers = self._modifiers(items)
+        modifiers = self.values_of_modifiers(items)
         return None if modifiers is None else MCInst(self.form, tuple(operands), modifiers, size)
 
-    def _modifiers(self, items: Sequence[Written]) -> dict[str, Modifier] | None:
+    def values_of_modifiers(self, items: Sequence[Written]) -> dict[str, Modifier] | None:
+        """The values of the form's modifiers by name, or None where one does not fit."""
         if not self.modifiers and not self.signed:
             return {}
         found = self._signs(items) if self.signed else {}

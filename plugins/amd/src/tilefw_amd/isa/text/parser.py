@@ -1,7 +1,7 @@
 """Text of one instruction to `MCInst`: read what is written, choose the form that it fits, put operands and modifiers there.
 
 Without a suffix the first form that fits is taken, in LLVM's order: 32 bits, VOP3, SDWA, DPP. Forms are narrowed down once for
-all statements that are written alike (`_Candidates`: kinds and widths of registers, which modifiers); values decide the rest.
+all statements that are written alike (`FormCandidates`: kinds and widths of registers, which modifiers); values decide the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def statement(isa: InstructionSet, text: str, resolve: Resolve = _no_symbols) ->
 
 def chosen(isa: InstructionSet, mnemonic: str, items: Sequence[Written]) -> MCInst | None:
     """The instruction of the first form that takes what is written; None where none does."""
-    for form in isa.own(_Candidates).of(mnemonic, tuple([w.key for w in items])):
+    for form in isa.own(FormCandidates).of(mnemonic, tuple([w.key for w in items])):
         inst = form.fill(items)
         if inst is not None:
             return inst
@@ -104,7 +104,7 @@ def _unknown(isa: InstructionSet, mnemonic: str, start: int, end: int) -> Fault:
     )
 
 
-class _Candidates:
+class FormCandidates:
     """The forms that may fit statements, of one instruction set: narrowed down once for all statements that are written alike."""
 
     def __init__(self, isa: InstructionSet) -> None:

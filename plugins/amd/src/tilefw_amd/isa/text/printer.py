@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tilefw_amd.isa import constants
 from tilefw_amd.isa.encoding.modifiers import MODIFIERS
@@ -23,13 +23,15 @@ from tilefw_amd.isa.registers import name
 from tilefw_amd.isa.text.immediates import IMMEDIATES
 from tilefw_amd.isa.types import Type
 
+OperandWriter = Callable[[Operand], str]
+
 
 def text(inst: MCInst) -> str:
     """The instruction in one line, without indentation; a branch's target is its label or its distance in words."""
-    return _writer(inst.form).write(inst)
+    return printer_of(inst.form).write(inst)
 
 
-class _FormPrinter:
+class FormPrinter:
     """One form, ready to be written."""
 
     __slots__ = ("always", "forms", "mnemonic", "order", "plain", "signs")
@@ -45,11 +47,15 @@ class _FormPrinter:
         modifiers = inst.modifiers
         if modifiers:
             operands = self.signed(inst) if self.signs else self.unsigned(inst)
-            tail = "".join(write(modifiers.get(key)) for key, write in self.order)
+            tail = self.tail(modifiers)
         else:
             operands, tail = self.unsigned(inst), self.plain
         listed = ", ".join([o for o in operands if o])
         return f"{self.mnemonic} {listed}{tail}" if listed else f"{self.mnemonic}{tail}"
+
+    def tail(self, modifiers: Mapping[str, Modifier]) -> str:
+        """What stands behind the operands."""
+        return "".join([write(modifiers.get(key)) for key, write in self.order])
 
     def unsigned(self, inst: MCInst) -> list[str]:
         return [write(operand) for (write, _), operand in zip(self.forms, inst.operands, strict=True)]
@@ -77,11 +83,12 @@ def _with_signs(operand: str, signs: set[str], constant: bool) -> str:
 
 
 @functools.cache
-def _writer(form: Form) -> _FormPrinter:
-    return _FormPrinter(form)
+def printer_of(form: Form) -> FormPrinter:
+    """The form's printer, made once."""
+    return FormPrinter(form)
 
 
-def _operand_writer(of: FormOperand) -> Callable[[Operand], str]:
+def _operand_writer(of: FormOperand) -> OperandWriter:
     if "t" in of.kinds:
         return _target
     if of.immediate == "optional":
