@@ -20,7 +20,8 @@ PREFIX = "copy_descriptor "  # of `Parameter.hidden`
 @dataclass(frozen=True, slots=True)
 class CopyDescriptor:
     """A recipe. `base` is the number of the pointer argument. Sizes, and strides in elements, are each a number or, as a string of
-    digits, the number of the argument that holds it."""
+    digits, the number of the argument that holds it. The arguments of `divisors` are not negative, or blocks began before the
+    array."""
 
     base: int
     sizes: tuple[int | str, ...]
@@ -30,6 +31,7 @@ class CopyDescriptor:
     element_bytes: int
     row_bytes: int
     alignment: int
+    divisors: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """The words of `Parameter.hidden`."""
@@ -43,6 +45,12 @@ class CopyDescriptor:
 
     def described(self, address: int, args: Sequence[Argument], kernel: str) -> DescribedArray:
         """The array of a launch with these arguments, whose base is at `address`. Raises LaunchError (TFW0357)."""
+        below = [number for divisor in self.divisors if (number := _number(str(divisor), args)) < 0]
+        if below:
+            raise LaunchError(
+                f"an array of {kernel} has blocks before its beginning, which its copy engine does not read", code="TFW0357",
+                note=f"{below[0]} is what programs are divided by",
+            )
         sizes = tuple(_number(size, args) for size in self.sizes)
         strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)
         if min(sizes) < 1:  # all blocks are beyond an empty array, whose strides may be anything: those of one that engines take

@@ -130,7 +130,7 @@ FOURS = replace(
 # Fours whose chip copies blocks by an engine, which exchanges pieces as the unit's forms have them.
 ENGINE = replace(
     FOURS, name="engine", barrier_bytes=8, copy_engine=CopyEngine(
-        rank=3, extent=64, alignment=16, element_bytes=(1, 2, 4), descriptor_bytes=128, descriptor_alignment=64,
+        rank=4, extent=64, alignment=16, element_bytes=(1, 2, 4), descriptor_bytes=128, descriptor_alignment=64,
         forms=tuple(form for form in _ROWS if form.along_k),
     ),
 )

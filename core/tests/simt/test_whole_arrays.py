@@ -34,6 +34,17 @@ def test_a_product_through_pointers_is_right_and_comes_by_the_engine_alone(param
     check("matmul", parameters, ENGINE)
 
 
+def test_heads_of_batches_are_further_dims_of_an_array() -> None:
+    """Of which a block is one element, from where programs divided by their number say."""
+    parameters = {"heads": 2, "queries": 32, "keys": 80, "head_size": 32, "block_m": 32, "block_n": 32, "causal": False}
+    function, *_ = lowered("attention", parameters, ENGINE)
+    recipes = [CopyDescriptor.of(hidden_of(argument_attributes(function, i))) for i in range(len(function.body.block.args))]
+    found = [(recipe.extents[2:], len(recipe.divisors)) for recipe in recipes if recipe is not None]
+    assert found and set(found) == {((1, 1), 1)}
+    assert not [op for op in nested_ops(function) if isinstance(op, lane.CopyAsyncOp)]
+    check("attention", parameters, ENGINE)
+
+
 def test_masks_and_wraps_are_the_sizes_that_the_launch_tells() -> None:
     function, *_ = lowered("matmul", CUT, ENGINE)
     attributes = [argument_attributes(function, i) for i in range(len(function.body.block.args))]

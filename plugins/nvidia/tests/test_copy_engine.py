@@ -63,6 +63,41 @@ def test_operands_through_pointers_come_by_the_engine(case: str, tmp_path: Path,
     assembled(verdict.artifact.text, tmp_path)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_keys_and_values_of_heads_come_by_the_engine(causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that end within a block too; those of a causal mask lanes copy, as its last blocks may be before the array."""
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    parameters = {"heads": 2, "queries": 64, "keys": 208, "head_size": 64, "block_m": 64, "block_n": 64, "causal": causal}
+    verdict = verify(load("attention"), parameters, TARGET, assemble=False, checks="all")
+    assert verdict.ok, verdict.failed
+    assert not verdict.findings
+    assert verdict.artifact is not None
+    assert ("cp.async.bulk.tensor.4d" in verdict.artifact.text) is not causal
+    assert ("cp.async.c" in verdict.artifact.text) is causal
+    assembled(verdict.artifact.text, tmp_path)
+
+
+@tilefw.jit
+def heads_apart(a, b, out, heads, apart, k, B: tl.constexpr):
+    lines, terms = tl.arange(0, B), tl.arange(0, B)
+    a_ptrs = a + tl.program_id(0) // heads * apart + lines[:, None] * k + terms[None, :]
+    b_ptrs = b + lines[None, :] * k + terms[:, None]
+    total = tl.zeros((B, B), tl.float32)
+    for _ in range(0, k // B):
+        total += tl.dot(tl.load(a_ptrs), tl.load(b_ptrs))
+        a_ptrs += B
+        b_ptrs += B
+    tl.store(out + lines[:, None] * B + lines[None, :], total)
+
+
+def test_what_would_begin_before_an_array_is_refused_at_the_launch() -> None:
+    """Programs divided by a negative number of heads: an engine reads zeros before the array."""
+    a, b, out = np.zeros((2, 64, 128), np.float16), np.zeros((64, 128), np.float16), np.zeros((64, 64), np.float32)
+    heads_apart[1,](a, b, out, 2, 64 * 128, 128, B=64, target=TARGET)
+    with pytest.raises(tilefw.LaunchError, match="blocks before its beginning"):
+        heads_apart[1,](a, b, out, -2, 64 * 128, 128, B=64, target=TARGET)
+
+
 @tilefw.jit
 def through_pointers(a, b, out, m, row, k, B: tl.constexpr):
     lines, columns, terms = tl.arange(0, B), tl.arange(0, B), tl.arange(0, B)

@@ -19,7 +19,7 @@ from tilefw.simt.description import CopyEngine
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.layout.shared_operand import SharedOperand
 from tilefw.simt.lower.context import LoweringContext, SharedView
-from tilefw.simt.lower.described_array import array_of, engine_of
+from tilefw.simt.lower.described_array import BlockArray, array_of, engine_of
 from tilefw.simt.lower.memory import argument_of
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
@@ -44,15 +44,16 @@ def copy_block(context: LoweringContext, op: CopyBlockOp) -> bool:
     array = None if engine is None else array_of(context.function, context.facts, op, engine)
     if engine is None or array is None or not _fills_alone(context, op, engine):
         return False
-    order, boxes = array.order, _boxes(op, array.order, view.layout, engine)
+    boxes = _boxes(op, array.order, view.layout, engine)
     dtype = types.dtype_of(types.element_of(op.block_type))
     if boxes is None or math.prod(op.block) * dtype.storage_bits // 8 % engine.shared_alignment:
         return False  # or a ring's slots begin where the engine does not write
+    extents = (*boxes.extents, *(1 for _ in array.outer))
     descriptor = CopyDescriptor(
-        array.base, array.sizes, array.strides, boxes.extents, dtype.name, dtype.storage_bits // 8, boxes.row_bytes,
-        engine.alignment,
+        array.base, array.sizes, array.strides, extents, dtype.name, dtype.storage_bits // 8, boxes.row_bytes, engine.alignment,
+        array.divisors,
     )
-    _start(context, op, order, boxes, context.descriptor(str(descriptor)), view)
+    _start(context, op, array, boxes, context.descriptor(str(descriptor)), view)
     return True
 
 
@@ -95,7 +96,7 @@ def _plain(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 
 
 def _start(
-    context: LoweringContext, op: CopyBlockOp, order: Sequence[int], boxes: _Boxes, descriptor: SSAValue, view: SharedView
+    context: LoweringContext, op: CopyBlockOp, array: BlockArray, boxes: _Boxes, descriptor: SSAValue, view: SharedView
 ) -> None:
     """One thread starts the copies of a block's parts."""
     builder, vec1 = context.builder, lane.vector(1, types.i32)
@@ -104,7 +105,7 @@ def _start(
     when = context.address.both(when, first)
     assert when is not None
     size = math.prod(boxes.extents) * types.dtype_of(types.element_of(op.block_type)).storage_bits // 8
-    starts = [_begin(context, op, dim) for dim in order]
+    starts = [*(_begin(context, op, dim) for dim in array.order), *(context.scalars[place] for place in array.outer)]
     for along, offset in boxes.places:
         address = builder.op("addi", view.address, builder.constant(offset, types.i32))
         at = [builder.op("addi", starts[0], builder.constant(along, types.i32)), *starts[1:]]

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
 from tilefw.passes.pointer_origins import arguments_of
 from tilefw.simt.description import CopyEngine, LaneMachine
 from tilefw.simt.facts import LaneFacts
+from tilefw.simt.software_pipeline.loop_numbers import Signs
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
@@ -28,12 +30,16 @@ _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
 @dataclass(frozen=True)
 class BlockArray:
     """The number of the argument that is the base; the dims of the block, innermost first (`order`); in that order the sizes, and
-    the strides of all dims but the innermost: numbers, or numbers of arguments."""
+    the strides of all dims but the innermost: numbers, or numbers of arguments. The array has further dims behind those, in which
+    the block is one element: it stands at `outer` along them (a head of a batch). `divisors` are the numbers of the arguments that
+    must not be negative, or blocks began before the array."""
 
     base: int
     order: tuple[int, ...]
     sizes: tuple[int | str, ...]
     strides: tuple[int | str, ...]
+    outer: tuple[SSAValue, ...]
+    divisors: tuple[int, ...]
 
 
 def engine_of(machine: LaneMachine, op: Operation) -> CopyEngine | None:
@@ -49,19 +55,61 @@ def engine_of(machine: LaneMachine, op: Operation) -> CopyEngine | None:
 
 
 def array_of(function: FuncOp, facts: LaneFacts, op: BlockAccess, engine: CopyEngine) -> BlockArray | None:
-    """The array of a block; None where the launch cannot describe it, or the engine does not take it."""
-    base, dtype = op.base, types.dtype_of(types.element_of(op.block_type))
-    size, order = dtype.storage_bits // 8, _innermost_first(facts, op)
-    if order is None or op.rank > engine.rank or not is_argument(base) or size not in engine.element_bytes:
+    """The array of a block; None where the launch cannot describe it, the engine does not take it, or where the block may begin
+    before it: there an engine reads zeros."""
+    dtype, origin = types.dtype_of(types.element_of(op.block_type)), _origin(op.base)
+    size, order, signs = dtype.storage_bits // 8, _innermost_first(facts, op), Signs()
+    if order is None or origin is None or size not in engine.element_bytes or not _is_behind_begin(op, signs):
         return None
-    starts = [facts.divisor(base), *(facts.divisor(op.strides[dim]) * size for dim in order[1:])]
-    if any(start % engine.alignment for start in starts) or _is_stored_to(function, base):
+    base, outer = origin[0], _outer(facts, origin[1], signs)
+    if outer is None or op.rank + len(outer) > engine.rank or _is_stored_to(function, base):
+        return None
+    steps = [op.strides[dim] for dim in order[1:]]
+    apart = [step if isinstance(step, int) else facts.divisor(step) for step in (*steps, *(step for _, step in outer))]
+    if facts.divisor(base) % engine.alignment or any(distance * size % engine.alignment for distance in apart):
         return None
     sizes = [_BEYOND if (bound := op.shape[dim]) is None else _measure(facts, bound) for dim in order]
-    strides = [_measure(facts, op.strides[dim]) for dim in order[1:]]
+    strides = [_measure(facts, step) for step in steps]
     if any(measure is None for measure in (*sizes, *strides)) or not all(_is_near(facts, offset) for offset in op.offsets):
         return None
-    return BlockArray(base.index, tuple(order), tuple(sizes), tuple(strides))  # type: ignore[arg-type]
+    along = [step if isinstance(step, int) else str(step.index) for _, step in outer]
+    return BlockArray(
+        base.index, tuple(order), (*sizes, *(_BEYOND for _ in outer)), (*strides, *along),  # type: ignore[arg-type]
+        tuple(place for place, _ in outer), tuple(sorted(argument.index for argument in signs.divisors)),
+    )
+
+
+def _origin(pointer: SSAValue) -> tuple[BlockArgument, Poly] | None:
+    """The argument that a scalar pointer comes from, and how many elements behind it."""
+    analysis, total = AffineAnalysis(), ZERO
+    while isinstance(owner := pointer.owner, ops.AddPtrOp):
+        total, pointer = total + analysis.scalar(owner.offset), owner.pointer
+    return (pointer, total) if is_argument(pointer) else None
+
+
+def _outer(facts: LaneFacts, total: Poly, signs: Signs) -> list[tuple[SSAValue, int | BlockArgument]] | None:
+    """A sum of places times strides, each of which is a number or an argument; None for another sum."""
+    found: list[tuple[SSAValue, int | BlockArgument]] = []
+    for monomial, factor in total.terms:
+        if len(monomial) == 1 and factor > 1:
+            found.append((monomial[0], factor))
+            continue
+        strides = [value for value in monomial if is_argument(value)]
+        if len(monomial) != 2 or factor != 1 or not strides:
+            return None
+        stride = max(strides, key=facts.divisor)
+        found.append((monomial[1 - monomial.index(stride)], stride))
+    if not all(place.type == types.i32 and signs.upwards(place) for place, _ in found):
+        return None
+    return sorted(found, key=lambda each: each[1] if isinstance(each[1], int) else -1 - each[1].index)
+
+
+def _is_behind_begin(op: BlockAccess, signs: Signs) -> bool:
+    """Whether nothing is read along any dim that stands before the array."""
+    analysis = AffineAnalysis()
+    return all(
+        check == "both" or signs.all_upwards(analysis.scalar(offset)) for check, offset in zip(op.checks, op.offsets, strict=True)
+    )
 
 
 def _innermost_first(facts: LaneFacts, op: BlockAccess) -> Sequence[int] | None:

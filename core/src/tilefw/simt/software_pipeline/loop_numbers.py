@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
 from tilefw.passes.fold import constant_of
@@ -12,10 +12,9 @@ from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.kernel_info import is_argument
 from tilefw.tile.nested_ops import nested_ops
 
-_SIGN_OF_FIRST = frozenset({"exts", "rems"})  # what is not negative where their first operand is not
-_SIGN_OF_ALL = frozenset({"addi", "muli", "divs", "mins"})
 _MIXING = frozenset({"addi", "subi", "muli"})
 
 
@@ -62,40 +61,89 @@ def _is_inside(loop: ForOp, value: SSAValue) -> bool:
     return block is not None
 
 
-def is_not_negative(poly: Poly) -> bool:
-    """Whether a sum of offsets, which do not wrap around, is surely 0 or more."""
-    return all(factor > 0 and all(map(_is_not_negative, monomial)) for monomial, factor in poly.terms)
+class Signs:
+    """Which scalars are surely 0 or more. `divisors` are the arguments that are taken for such where something is divided by them:
+    the launch sees to that."""
 
+    def __init__(self) -> None:
+        self.divisors: set[BlockArgument] = set()
+        self._known: set[SSAValue] = set()
 
-def _is_not_negative(value: SSAValue) -> bool:
-    literal = constant_of(value)
-    if literal is not None:
-        return literal >= 0
-    op = value.owner
-    if isinstance(op, Block):
-        loop = op.parent_op()
-        return isinstance(loop, ForOp) and value is op.args[0] and _counts_up(loop)
-    if isinstance(op, ops.ProgramIdOp | ops.NumProgramsOp):
+    def all_upwards(self, poly: Poly) -> bool:
+        """Whether a sum of offsets, which do not wrap around, is surely 0 or more."""
+        return all(factor > 0 and all(map(self.upwards, monomial)) for monomial, factor in poly.terms)
+
+    def upwards(self, value: SSAValue) -> bool:
+        """Whether a scalar is."""
+        literal = constant_of(value)
+        if literal is not None or value in self._known:
+            return literal is None or literal >= 0
+        if isinstance(value, BlockArgument):
+            loop = value.block.parent_op()
+            if not isinstance(loop, ForOp):
+                return False
+            return self._carried(loop, value.index - 1) if value.index else self.counts_up(loop)
+        assert isinstance(value, OpResult)
+        op = value.op
+        if isinstance(op, ForOp):
+            return self._carried(op, value.index)
+        return isinstance(op, ops.ProgramIdOp | ops.NumProgramsOp) or (isinstance(op, ElementwiseOp) and self._row(op))
+
+    def counts_up(self, loop: ForOp) -> bool:
+        """Whether a loop's index is, wherever the loop runs."""
+        step = constant_of(loop.step)
+        return step is not None and step > 0 and (_is_rounded_down(loop.lb, loop.ub) or self.upwards(loop.lb))
+
+    def _row(self, op: ElementwiseOp) -> bool:
+        first, *others = op.operands
+        if types.is_bool(first.type) or not types.is_int(first.type):
+            return False
+        match op.row.name:
+            case "exts" | "rems":
+                return self.upwards(first)
+            case "divs":
+                return self.upwards(first) and self._divides(others[0])
+            case "maxs":
+                return any(map(self.upwards, op.operands))
+            case "addi" | "muli" | "mins":
+                return all(map(self.upwards, op.operands))
+            case _:
+                return False
+
+    def _divides(self, divisor: SSAValue) -> bool:
+        if not is_argument(divisor):
+            return self.upwards(divisor)
+        self.divisors.add(divisor)
         return True
-    if not isinstance(op, ElementwiseOp) or not types.is_int(value.type):
+
+    def _carried(self, loop: ForOp, index: int) -> bool:
+        """What a loop carries begins so, and does not fall below where it was not before."""
+        last, argument = loop.body.block.last_op, loop.body.block.args[1 + index]
+        assert last is not None
+        if not self.upwards(loop.iter_args[index]):
+            return False
+        self._known.add(argument)
+        stays = self.upwards(last.operands[index])
+        self._known.discard(argument)
+        return stays
+
+
+def _is_rounded_down(value: SSAValue, end: SSAValue) -> bool:
+    """Whether a value is `end // n * n`: that of a negative end is no less, as division truncates, and a loop up to it runs not."""
+    op = value.owner
+    if not isinstance(op, ElementwiseOp) or op.row.name != "muli":
         return False
-    if op.row.name in _SIGN_OF_FIRST:
-        return not types.is_bool(op.operands[0].type) and _is_not_negative(op.operands[0])
-    if op.row.name == "maxs":
-        return any(map(_is_not_negative, op.operands))
-    return op.row.name in _SIGN_OF_ALL and all(map(_is_not_negative, op.operands))
-
-
-def _counts_up(loop: ForOp) -> bool:
-    step = constant_of(loop.step)
-    return step is not None and step > 0 and _is_not_negative(loop.lb)
+    whole, times = op.operands[0].owner, constant_of(op.operands[1])
+    if not isinstance(whole, ElementwiseOp) or whole.row.name != "divs" or times is None:
+        return False
+    return whole.operands[0] is end and constant_of(whole.operands[1]) == times
 
 
 def stays_near(factor: int, analysis: LoopAnalysis) -> bool:
     """Whether `factor` times the loop's index is a number of 32 bits: the loop ends at an integer of 32 bits, or at one divided by
     at least `factor`."""
     loop = analysis.loop
-    if loop.ub.type != types.i32 or factor < 1 or not _counts_up(loop):
+    if loop.ub.type != types.i32 or factor < 1 or not Signs().counts_up(loop):
         return False
     return factor == 1 or _divided(loop.ub, factor) is not None
 
@@ -116,7 +164,7 @@ def _is_what_is_left(value: SSAValue, analysis: LoopAnalysis) -> bool:
     most, and what is left is between the two: no step of its computation matters that wrapped around.
     """
     loop = analysis.loop
-    if value.type != types.i32 or not types.is_int(value.type) or not _counts_up(loop) or not _is_mixed(value, analysis):
+    if value.type != types.i32 or not types.is_int(value.type) or not Signs().counts_up(loop) or not _is_mixed(value, analysis):
         return False
     poly, (index,) = analysis.scalar(value), (loop.body.block.args[0],)
     factor = -sum(times for monomial, times in poly.terms if monomial == (index,))

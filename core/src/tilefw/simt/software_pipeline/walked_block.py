@@ -19,7 +19,7 @@ from tilefw.passes.fold import constant_of
 from tilefw.passes.rewriting import insert
 from tilefw.passes.structured_access import Bound, bounds_of
 from tilefw.simt.software_pipeline.address_slice import Load
-from tilefw.simt.software_pipeline.loop_numbers import LoopAnalysis, changes_in, is_not_negative, stays_near
+from tilefw.simt.software_pipeline.loop_numbers import LoopAnalysis, Signs, changes_in, stays_near
 from tilefw.simt.software_pipeline.unread_rows import are_unread
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
@@ -37,8 +37,7 @@ class _Dim:
     stride: Poly
     begin: Poly = ZERO
     end: Poly | None = None
-    lower: bool = False  # whether what is before the array is masked off
-    wraps: bool = False
+    lower: bool = False  # whether what is before the array is masked off, or nothing is
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,7 @@ def walked_block(load: Load, loop: ForOp, offset_ops: set[Operation]) -> LoadBlo
         return None
     base, moved = found
     read = _of_pointers(load, moved, analysis) if isinstance(load, ops.LoadOp) else _of_block(load, moved, analysis)
-    if read is None or not all(_is_inside_from(dim) for dim in read):
-        return None
-    return _made(load, base, read, analysis)
-
-
-def _is_inside_from(dim: _Dim) -> bool:
-    """Whether nothing before the array's beginning is read; the engine reads zeros there."""
-    return dim.wraps or dim.lower or is_not_negative(dim.begin)
+    return None if read is None else _made(load, base, *read, analysis)
 
 
 def _origin(pointer: SSAValue, analysis: LoopAnalysis) -> tuple[SSAValue, Poly] | None:
@@ -103,13 +95,14 @@ def _walked(carried: BlockArgument, analysis: LoopAnalysis) -> Poly | None:
     return share * (analysis.induction - analysis.scalar(loop.lb))
 
 
-def _of_block(load: LoadBlockOp, moved: Poly, analysis: LoopAnalysis) -> list[_Dim] | None:
+def _of_block(load: LoadBlockOp, moved: Poly, analysis: LoopAnalysis) -> tuple[list[_Dim], Poly] | None:
     dims = [_Dim(analysis.scalar(stride)) for stride in load.strides]
     offsets = [analysis.scalar(offset) for offset in load.offsets]
     total = moved
     for dim, offset in zip(dims, offsets, strict=True):
         total += dim.stride * offset
-    if not _divide(total, dims):
+    outer = _divide(total, dims)
+    if outer is None:
         return None
     for dim, offset, bound, check in zip(dims, offsets, load.shape, load.checks, strict=True):
         if bound is None:
@@ -118,10 +111,10 @@ def _of_block(load: LoadBlockOp, moved: Poly, analysis: LoopAnalysis) -> list[_D
         if limit is None or (check == "both" and dim.begin != offset):
             return None
         dim.end, dim.lower = limit - offset + dim.begin, check == "both"
-    return dims
+    return dims, outer
 
 
-def _of_pointers(load: ops.LoadOp, moved: Poly, analysis: LoopAnalysis) -> list[_Dim] | None:
+def _of_pointers(load: ops.LoadOp, moved: Poly, analysis: LoopAnalysis) -> tuple[list[_Dim], Poly] | None:
     if load.offsets is None:
         return None
     wrapped = _wrapped(load.offsets, analysis)
@@ -134,14 +127,15 @@ def _of_pointers(load: ops.LoadOp, moved: Poly, analysis: LoopAnalysis) -> list[
         return None
     form, wrapping = places
     dims = [_Dim(stride) for stride in form.strides]
-    if not _divide(form.uniform + moved, dims) or not all(_bind(dims, bound) for bound in bounds):
+    outer = _divide(form.uniform + moved, dims)
+    if outer is None or not all(_bind(dims, bound) for bound in bounds):
         return None
     for index, each in wrapping.items():
         dim, rest = dims[index], each.limit - each.begin
         if dim.begin != each.begin or dim.end is not None or not are_unread(load.result, index, rest, analysis):
             return None
-        dim.end, dim.wraps = each.limit, True
-    return dims
+        dim.end, dim.lower = each.limit, True
+    return dims, outer
 
 
 def _bind(dims: Sequence[_Dim], bound: Bound) -> bool:
@@ -157,13 +151,14 @@ def _bind(dims: Sequence[_Dim], bound: Bound) -> bool:
     return known is None or known == end
 
 
-def _divide(total: Poly, dims: Sequence[_Dim]) -> bool:
-    """Say where a block begins along each dim, `total` elements behind the first of the array: along the dim of neighbours, what no
-    other stride divides. Whether that is clear."""
+def _divide(total: Poly, dims: Sequence[_Dim]) -> Poly | None:
+    """Say where a block begins along each dim, `total` elements behind the first of the array: along the dim of neighbours, what
+    no other stride divides. Gives the rest, which further dims of the array have (`described_array.py`); None where that is not
+    clear."""
     strides = [dim.stride for dim in dims]
     dense = [dim for dim in dims if dim.stride == ONE]
     if len(dense) != 1 or len(set(strides)) != len(strides) or any(len(stride.terms) != 1 for stride in strides):
-        return False
+        return None
     for dim in dims:
         if dim is dense[0]:
             continue
@@ -174,8 +169,8 @@ def _divide(total: Poly, dims: Sequence[_Dim]) -> bool:
         }
         dim.begin = Poly.of(taken)
         total -= dim.begin * dim.stride
-    dense[0].begin = total
-    return True
+    dense[0].begin = Poly.of({monomial: factor for monomial, factor in total.terms if len(monomial) < 2})
+    return total - dense[0].begin
 
 
 def _without(product: Sequence[SSAValue], taken: Sequence[SSAValue]) -> tuple[SSAValue, ...] | None:
@@ -237,16 +232,25 @@ def _unwrapped(form: Affine, wrapped: Sequence[_Wrapped]) -> tuple[Affine, dict[
     return Affine(uniform, tuple(strides)), found
 
 
-def _made(load: Load, base: SSAValue, dims: Sequence[_Dim], analysis: LoopAnalysis) -> LoadBlockOp | None:
+def _made(load: Load, base: SSAValue, dims: Sequence[_Dim], outer: Poly, analysis: LoopAnalysis) -> LoadBlockOp | None:
     make = Materializer(analysis, load)
     begins = [_begin(dim.begin, load, make, analysis) for dim in dims]
     if any(begin is None for begin in begins):
         return None
     ends = [None if dim.end is None else make.value(dim.end) for dim in dims]
+    if outer != ZERO:
+        base = insert(ops.AddPtrOp(base, make.value(outer)), load)
     return LoadBlockOp(
         base, ends, [make.value(dim.stride) for dim in dims], [begin for begin in begins if begin is not None],
-        types.shape_of(load.result.type), load.other, lower=[dim.lower for dim in dims], **load.hints,
+        types.shape_of(load.result.type), load.other, lower=[dim.lower or _is_behind_begin(dim) for dim in dims],
+        **load.hints,
     )
+
+
+def _is_behind_begin(dim: _Dim) -> bool:
+    """Whether nothing before the array is read where the loop runs; copies that are made before the loop do not know that."""
+    signs = Signs()
+    return dim.end is not None and signs.all_upwards(dim.begin) and not signs.divisors
 
 
 def _begin(begin: Poly, load: Load, make: Materializer, analysis: LoopAnalysis) -> SSAValue | None:

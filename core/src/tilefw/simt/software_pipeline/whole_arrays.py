@@ -2,8 +2,9 @@
 
 An engine is told of an array by the launch, and where a block of it begins by the kernel (`lower/bulk_copy.py`). A load through
 a pointer that the loop moves on says neither: `walked_block.py` finds both. What the engine would not take stays as it is: for
-lanes a mask costs more than an index that wraps around. All loads of a loop change, or none: lanes that copy anyhow copy two tiles
-in fewer instructions than one beside an engine's barriers (products of 128x128x32 in fp32 then take 4 % less).
+lanes a mask costs more than an index that wraps around. All loads of a kernel's loops change, or none: barriers of an engine beside
+groups of lanes' copies cost more than they save (of products of 128x128x32 in fp32, whose other operand lanes copy, 4 % of all
+instructions; of causal attention, whose second loop may begin before the keys, 2 %).
 """
 
 from __future__ import annotations
@@ -62,27 +63,28 @@ class WholeArrays(ModulePass):
     def _function(self, function: FuncOp, loops: list[ForOp]) -> None:
         offset_ops, engine = offset_arithmetic(function), engine_of(self.machine, loops[0])
         assert engine is not None
-        walked: dict[ForOp, dict[Load, LoadBlockOp]] = {}
+        blocks: dict[Load, LoadBlockOp | None] = {}
         for loop in loops:
-            loads = [load for load in candidates(loop) if not _is_told(load)]
-            made = [walked_block(load, loop, offset_ops) if self._may_change(load, engine) else None for load in loads]
-            found = {load: block for load, block in zip(loads, made, strict=True) if block is not None}
-            if found and len(found) == len(loads):
-                walked[loop] = found
-                for load, block in found.items():
-                    place_before(block, load)
-        facts = LaneFacts(function, self.machine) if walked else None
-        for blocks in walked.values():
-            assert facts is not None
-            arrays = {load: array_of(function, facts, block, engine) for load, block in blocks.items()}
-            changes = all(array is not None and self._is_for_units(load, array.order[0]) for load, array in arrays.items())
-            for load, block in blocks.items():
-                block.detach()
-                if changes:
-                    exchange(load, block)
-                else:
-                    block.erase()
-        while walked and erase_dead(function):
+            for load in [each for each in candidates(loop) if not _is_told(each)]:
+                blocks[load] = walked_block(load, loop, offset_ops) if self._may_change(load, engine) else None
+        found = {load: block for load, block in blocks.items() if block is not None}
+        if found and len(found) == len(blocks):
+            self._exchange(function, found, engine)
+
+    def _exchange(self, function: FuncOp, blocks: dict[Load, LoadBlockOp], engine: CopyEngine) -> None:
+        """Put blocks in the place of loads, if the engine takes them."""
+        for load, block in blocks.items():
+            place_before(block, load)
+        facts = LaneFacts(function, self.machine)
+        arrays = {load: array_of(function, facts, block, engine) for load, block in blocks.items()}
+        changes = all(array is not None and self._is_for_units(load, array.order[0]) for load, array in arrays.items())
+        for load, block in blocks.items():
+            block.detach()
+            if changes:
+                exchange(load, block)
+            else:
+                block.erase()
+        while erase_dead(function):
             pass
 
     def _may_change(self, load: Load, engine: CopyEngine) -> bool:
