@@ -6,12 +6,11 @@ Weak loads and stores, and copies of threads, have one; whatever is to be report
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 
-from tilefw.sim.compiled.pricing import LazyFunction
+from tilefw.sim.compiled.pricing import LazyFunction, address_of, numbers
 from tilefw.sim.compiled.shadow_memory import NOT_HERE, OK, READ, TOGETHER, WRITE, reading, writing
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
@@ -21,16 +20,6 @@ from tilefw.sim.tracking.last_accesses import LastAccesses
 from tilefw.sim.tracking.queues import Kind
 
 __all__ = ("NOT_HERE", "TOGETHER", "CompiledRaces", "Waves")
-
-
-@lru_cache(maxsize=8)
-def _numbers(count: int) -> Array:
-    return np.arange(count, dtype=np.int64)
-
-
-def address_of(array: Array) -> int:
-    """Where its elements stand."""
-    return array.__array_interface__["data"][0]
 
 
 class Waves:
@@ -79,7 +68,7 @@ class CompiledRaces:
         """Whether accesses of a kind have compiled form, now that so much was spent on the other."""
         return (self._reading if kind == "read" else self._writing).ready()
 
-    def plainly(self, kind: AccessKind, act: Callable[[], None]) -> None:
+    def plainly(self, kind: AccessKind, act: Callable[[], object]) -> None:
         """NumPy's form of an access."""
         (self._reading if kind == "read" else self._writing).plainly(act)
 
@@ -125,7 +114,7 @@ class CompiledRaces:
         if places.waves is None:
             places.waves = np.zeros(len(places.reader), dtype=np.uint64)
         index, batch = np.ascontiguousarray(index), waves.batch
-        threads = _numbers(index.size) if waves.threads is None else waves.threads
+        threads = numbers(index.size) if waves.threads is None else waves.threads
         kinds = np.array([address_of(each) for each in batch.events.settled_arrays()] or [0], dtype=np.int64)
         words = [
             address_of(index), address_of(threads), waves.shift, address_of(waves.actor), address_of(waves.clock),

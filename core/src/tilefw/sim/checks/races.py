@@ -174,8 +174,10 @@ class Races(Synchronisation, EngineOrder):
 
     def copy_started(self, lanes: NumpyLanes, copy: Copy) -> None:
         """An asynchronous write begins: whoever read or wrote there must be ordered before it."""
-        if self._compiled_copy(lanes.batch, copy, False):
-            return
+        if not self._compiled_copy(lanes.batch, copy, False):
+            self._compiled.plainly("write", lambda: self._plain_copy_started(lanes, copy))
+
+    def _plain_copy_started(self, lanes: NumpyLanes, copy: Copy) -> None:
         piece, me, places, granules = self._copy_parts(lanes, copy)
         bad, other = self._conflicts_with_writer(lanes, places, granules, me, False)
         reading = self._conflicts_with_readers(lanes, places, granules, me)
@@ -186,8 +188,10 @@ class Races(Synchronisation, EngineOrder):
 
     def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         """Its bytes count as written by the thread that started it, at the wait."""
-        if self._compiled_copy(lanes.batch, copy, True):
-            return
+        if not self._compiled_copy(lanes.batch, copy, True):
+            self._compiled.plainly("write", lambda: self._plain_copy_landed(lanes, copy))
+
+    def _plain_copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         _, me, places, granules = self._copy_parts(lanes, copy)
         self._note_write(places, granules, me, copy.instruction.index, False)
 

@@ -11,13 +11,17 @@ what was stored unread. """
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Self
 
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.check import Check
+from tilefw.sim.compiled.pricing import LazyFunction, address_of, numbers
+from tilefw.sim.compiled.unread_stores import OK, WORDS, unread
 from tilefw.sim.engine.batch import Batch
+from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
@@ -37,6 +41,7 @@ class Unread(Check):
     def __init__(self, launch: LaunchState) -> None:
         super().__init__(launch)
         self._records: dict[int, _Record] = {}
+        self._compiled = LazyFunction(unread, 0, len(WORDS))
 
     @classmethod
     def made_for(cls, launch: LaunchState) -> Self | None:
@@ -45,7 +50,8 @@ class Unread(Check):
 
     def begin(self, batch: Batch) -> None:
         instructions = self.launch.program.instructions
-        self._records[id(batch)] = _Record(batch.memory.region("shared"), instructions, self.launch.geometry.waves)
+        shared = batch.memory.region("shared")
+        self._records[id(batch)] = _Record(shared, instructions, self.launch.geometry.waves, self._compiled)
 
     def end(self, batch: Batch) -> None:
         self._records.pop(id(batch)).finish(batch)
@@ -61,8 +67,7 @@ class Unread(Check):
     def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         record = self._records[id(lanes.batch)]
         if record.region is copy.destination:
-            _, waves, width = lanes.batch.frame.shape
-            record.copied(lanes, copy.index, copy.size, copy.instruction.index, copy.thread // width % waves, copy.filled)
+            record.copied(lanes, copy)
 
     def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
         record, none = self._records[id(lanes.batch)], np.zeros(0, dtype=np.int64)
@@ -73,8 +78,9 @@ class Unread(Check):
 class _Record:
     """For each granule of one batch's shared memory, who wrote it and was not read yet: instruction * waves + wave + 1."""
 
-    def __init__(self, region: Region, instructions: Sequence[Instruction], waves: int) -> None:
+    def __init__(self, region: Region, instructions: Sequence[Instruction], waves: int, compiled: LazyFunction) -> None:
         self.region = region
+        self._compiled = compiled
         self._instructions = instructions
         self._waves = waves
         self._granule = 4
@@ -94,6 +100,33 @@ class _Record:
 
     def access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str, values: Array | None = None) -> None:
         """A load or atomic reads; a store must not find its own place unread."""
+        frame = lanes.frame
+        index = np.broadcast_to(piece.index, frame.shape) if piece.lanes is None else piece.index
+        threads = None if piece.lanes is None else np.flatnonzero(piece.lanes)
+        site = None if kind != "write" else lanes.instruction.index
+        nobody = values is not None and not np.any(values)
+        if not self._in_compiled_form(frame, index, threads, size, site, nobody):
+            self._compiled.plainly(partial(self._plain_access, lanes, piece, size, kind, values))
+
+    def _in_compiled_form(
+        self, frame: Frame, index: Array, threads: Array | None, size: int, site: int | None, nobody: bool = False
+    ) -> bool:
+        """Threads (numbers in the frame; None: all) load, or store by instruction `site`; false where NumPy's form must do it, and
+        nothing has changed. Of stores by `nobody` it does not matter whether they are read."""
+        granules, lanes = size // self._granule, frame.shape[2]
+        if not granules or lanes & (lanes - 1) or not self._compiled.ready():
+            return False
+        index = np.ascontiguousarray(index)
+        threads = numbers(index.size) if threads is None else np.ascontiguousarray(threads)
+        waves = np.ascontiguousarray(np.broadcast_to(frame.wave[:, :, 0], frame.shape[:2]))
+        writer = 0 if site is None or nobody else site * self._waves + 1
+        words = [
+            address_of(index), address_of(threads), lanes.bit_length() - 1, address_of(waves), self._granule.bit_length() - 1,
+            address_of(self._writers), address_of(self._read), site is not None, writer,
+        ]
+        return self._compiled.call(words, index.size, granules) == OK
+
+    def _plain_access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str, values: Array | None) -> None:
         granules = self._granules(piece.index, size)
         if kind != "write":
             self._mark_read(granules)
@@ -114,10 +147,18 @@ class _Record:
             granules = self._granules(written, size)  # may make granules, and so writers, anew
             self._writers[granules] = 0
 
-    def copied(self, lanes: NumpyLanes, index: Array, size: int, site: int, wave: Array, filled: Array) -> None:
-        """An asynchronous copy of the waves `wave` has landed; `filled` marks elements that are zeros from beyond its source."""
-        self._written(lanes, self._granules(index[~filled], size), site, wave[~filled][:, None])
-        granules = self._granules(index[filled], size)
+    def copied(self, lanes: NumpyLanes, copy: Copy) -> None:
+        """An asynchronous copy has landed. Elements that are zeros from beyond its source do not count."""
+        site, frame = copy.instruction.index, lanes.batch.frame
+        if copy.filled.any() or not self._in_compiled_form(frame, copy.index, copy.thread, copy.size, site):
+            self._compiled.plainly(partial(self._plain_copied, lanes, copy))
+
+    def _plain_copied(self, lanes: NumpyLanes, copy: Copy) -> None:
+        index, filled = copy.index, copy.filled
+        _, waves, width = lanes.batch.frame.shape
+        wave = copy.thread[~filled] // width % waves
+        self._written(lanes, self._granules(index[~filled], copy.size), copy.instruction.index, wave[:, None])
+        granules = self._granules(index[filled], copy.size)
         self._writers[granules] = 0
 
     def _mark_read(self, granules: Array) -> None:

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from tilefw.api.errors import UsageError
 from tilefw.sim.compiled.native import NativeFunction, available, object_of
+from tilefw.sim.floats import Array
 
 LOAD_SECONDS = 0.1
 """What LLVM itself costs where the process does not have it yet (llvmlite 0.50: 0.07 to 0.12 s)."""
@@ -59,6 +62,17 @@ def _native(text: Callable[[int], str], variant: int) -> NativeFunction:
     return NativeFunction(object_of(text(variant), loops=True))
 
 
+@lru_cache(maxsize=8)
+def numbers(count: int) -> Array:
+    """0, 1, 2 and so on, kept: the threads of an access that all make."""
+    return np.arange(count, dtype=np.int64)
+
+
+def address_of(array: Array) -> int:
+    """Where its elements stand."""
+    return array.__array_interface__["data"][0]
+
+
 class LazyFunction:
     """The function `text(variant)`, for one launch."""
 
@@ -77,7 +91,7 @@ class LazyFunction:
             self._native = _native(self._text, self._variant)
         return self._native is not None
 
-    def plainly(self, act: Callable[[], None]) -> None:
+    def plainly(self, act: Callable[[], object]) -> None:
         """The plain form in its place: what that costs counts."""
         if self._spent is None or self._native is not None:
             act()

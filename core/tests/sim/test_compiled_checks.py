@@ -1,4 +1,4 @@
-"""The race check's compiled form finds what NumPy's form finds, and leaves the same last accesses of every place."""
+"""Checks in compiled form find and count what NumPy's form does, and leave the same last accesses of every place."""
 
 from __future__ import annotations
 
@@ -97,14 +97,17 @@ def wave_program(choose: random.Random) -> str:
 
 def agree(monkeypatch: pytest.MonkeyPatch, left: Left, launch: Callable[[], Any]) -> int:
     """How many findings both forms have."""
-    told, places = [], []
+    told, places, counters = [], [], []
     for mode in ("0", "always"):
         monkeypatch.setenv("TILEFW_JIT", mode)
         left.clear()
-        told.append([str(finding) for finding in launch().report.findings])
+        report = launch().report
+        told.append([str(finding) for finding in report.findings])
+        counters.append(report.counters)
         places.append(list(left))
     assert told[0] == told[1]
     assert places[0] == places[1]
+    assert counters[0] == counters[1]
     return len(told[0])
 
 
@@ -118,7 +121,7 @@ def launch_of(seed: int) -> Callable[[], Any]:
     return lambda: running.run(text, numbers, np.zeros(64, np.uint32), grid=2, block=32, shared=256, seed=order)
 
 
-def test_random_programs_have_the_same_races_compiled(
+def test_random_programs_are_told_the_same_compiled(
     monkeypatch: pytest.MonkeyPatch, left: Left, calls: list[bool]
 ) -> None:
     found = [agree(monkeypatch, left, launch_of(seed)) for seed in range(SEEDS)]
@@ -128,6 +131,6 @@ def test_random_programs_have_the_same_races_compiled(
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("part", range(8))
-def test_many_random_programs_have_the_same_races_compiled(monkeypatch: pytest.MonkeyPatch, left: Left, part: int) -> None:
+def test_many_random_programs_are_told_the_same_compiled(monkeypatch: pytest.MonkeyPatch, left: Left, part: int) -> None:
     for seed in range(SEEDS + part, 2000, 8):
         agree(monkeypatch, left, launch_of(seed))
