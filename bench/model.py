@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 from model_attention import predicted_attention
 from model_gemm import predicted_gemm
 from model_micro import predicted_micro
 from model_page import Judged, page
-from model_rows import CannotModelError, Row, in_unit, read_rows
+from model_rows import CannotModelError, Predicted, Row, in_unit, read_rows
 from model_streams import predicted_stream
 
 
@@ -30,7 +31,7 @@ def judged(row: Row) -> Judged:
         return Judged(row, None, "", "", str(reason))
 
 
-def _model(row: Row):
+def _model(row: Row) -> Callable[[Row], Predicted]:
     if row.mark == "micro":
         return predicted_micro
     if row.kind.startswith("attention"):
@@ -41,7 +42,7 @@ def _model(row: Row):
 
 
 def main() -> int:
-    parse = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parse = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parse.add_argument("points", type=Path)
     parse.add_argument("--out", type=Path, help="the page to write")
     parse.add_argument("--predictions", type=Path, help="a CSV of id,predicted to write")

@@ -9,6 +9,7 @@ from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
 from tilefw.timing.periods import extended, periods
+from tilefw.timing.phases import settled
 from tilefw.timing.processor import Outcome, ProcessorModel
 from tilefw.timing.sharing import Sharing
 from tilefw.timing.streams import WaveStream, streams
@@ -72,7 +73,8 @@ class RecordedLaunch:
 def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) -> PredictedTime:
     """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much."""
     spread, own = launch.spread, own_workgroups(launch.spread)
-    sharing, waves = Sharing(chip, launch.beginnings), streams(launch.own, own)
+    sharing, roles = Sharing(chip, launch.beginnings), [chip.cost(instruction).role for instruction in launch.own.instructions]
+    waves = settled(streams(launch.own, own), roles)
     repeated = periods(waves)
 
     def timed(which: Sequence[WaveStream], rounds: int) -> Outcome:

@@ -16,6 +16,7 @@ from typing import Any
 from tilefw.sim.program import Barrier, Branch, Jump
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
 from tilefw.timing.memory_levels import MemoryLevels, Traffic
+from tilefw.timing.phases import Phases, phases_of
 from tilefw.timing.streams import WaveAccess, WaveStream
 
 ISSUE = "issue"
@@ -52,7 +53,8 @@ class _Static:
     barrier: bool
     branch: bool
     limits: tuple[tuple[str, int], ...]
-    begins: tuple[tuple[str, tuple[int, ...]], ...]
+    begins: tuple[tuple[str, tuple[int, ...], bool], ...]
+    commits: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -69,6 +71,8 @@ class _Wave:
     groups: deque[tuple[float, str]] = field(default_factory=deque)
     copies_cause: str = COPIES
     queues: dict[str, deque[tuple[float, str]]] = field(default_factory=lambda: defaultdict(deque))
+    together: dict[str, tuple[float, str]] = field(default_factory=dict)
+    awaited: int = 0
     at: float = 0.0
     cause: str = ISSUE
     longest: float = 0.0
@@ -122,6 +126,13 @@ class _ProcessorRun:
         self._level_free = [0.0] * len(chip.levels)
         self._arrived: dict[int, list[_Wave]] = defaultdict(list)
         self._present = Counter(wave.group for wave in waves)
+        self._roles = [one.cost.role for one in static]
+        self._phases = {group: self._phases_of(group) for group in self._present}
+        self._expecting: dict[tuple[int, int], list[_Wave]] = defaultdict(list)
+        self._woken: list[_Wave] = []
+
+    def _phases_of(self, group: int) -> Phases | None:
+        return phases_of([wave.stream for wave in self._waves if wave.group == group], self._roles)
 
     def outcome(self) -> Outcome:
         waves, out = self._waves, self._out
@@ -144,6 +155,8 @@ class _ProcessorRun:
         """Issue a wave's next instruction, which is ready at `wave.at`; gives the waves that go on."""
         number = wave.stream.instructions[wave.next]
         static, out = self._static[number], self._out
+        if static.cost.role == "await" and not self._settled(wave):
+            return self._take_woken([])
         issue = self._issue(wave, number, static)
         accesses = wave.stream.accesses.get(wave.next, ())
         self._results(wave, static, issue, accesses)
@@ -151,14 +164,20 @@ class _ProcessorRun:
         out.operations[static.cost.pipe] += static.cost.operations
         wave.next += 1
         if static.barrier:
-            return self._meet(wave, issue)
+            return self._take_woken(self._meet(wave, issue))
         if wave.next == len(wave.stream.instructions):
-            return self._leave(wave, issue)
+            return self._take_woken(self._leave(wave, issue))
         pause = self._chip.issue_interval * static.cost.slots
         if static.branch and wave.stream.instructions[wave.next] != number + 1:
             pause = max(pause, static.cost.latency)  # the wave's next instructions are fetched anew
         self._prepare(wave, issue + pause)
-        return [wave]
+        return self._take_woken([wave])
+
+    def _take_woken(self, going: list[_Wave]) -> list[_Wave]:
+        if self._woken:
+            going += self._woken
+            self._woken = []
+        return going
 
     def _issue(self, wave: _Wave, number: int, static: _Static) -> float:
         """The cycle in which the instruction issues; pipes and turns are taken, waiting is accounted."""
@@ -248,11 +267,48 @@ class _ProcessorRun:
         elif cost.role == "commit":
             wave.groups.append((wave.open_copies, wave.copies_cause))
             wave.open_copies = 0.0
-        for queue, registers in static.begins:
-            events = wave.queues[queue]
-            events.append(max((done, cause), events[-1]) if events else (done, cause))
+        for queue, registers, grouped in static.begins:
+            if grouped:
+                wave.together[queue] = max((done, cause), wave.together.get(queue, (0.0, cause)))
+            else:
+                self._append(wave, queue, (done, cause))
             for register in registers:
                 wave.ready[register] = 0.0  # a wait of the code, not the processor, orders its readers
+
+        for queue in static.commits:
+            self._append(wave, queue, wave.together.pop(queue, (issue, cause)))
+        if cost.role == "bulk" and accesses:
+            self._copied(wave, done, cause)
+
+    def _append(self, wave: _Wave, queue: str, event: tuple[float, str]) -> None:
+        events = wave.queues[queue]
+        events.append(max(event, events[-1]) if events else event)
+
+    def _copied(self, wave: _Wave, done: float, cause: str) -> None:
+        """An engine's copy has been started; with the last one of a phase its end is known to those that wait for it."""
+        phases = self._phases[wave.group]
+        assert phases is not None, "copies of phases are waited for"
+        phase = phases.copied(wave.stream.wave, done, cause)
+        if phase is not None:
+            self._woken += self._expecting.pop((wave.group, phase), [])
+
+    def _settled(self, wave: _Wave) -> bool:
+        """Whether the phase that a wave waits for has ended by now. If not, the wave comes again when it has."""
+        phases = self._phases[wave.group]
+        if phases is None:
+            return True
+        if not phases.complete(wave.awaited):
+            self._expecting[wave.group, wave.awaited].append(wave)
+            return False
+        when, cause = phases.end(wave.awaited)
+        if when > wave.at:
+            self._out.stalls[wave.stream.instructions[wave.next]][cause] += when - wave.at
+            wave.waits(when - wave.at, cause)
+            wave.at, wave.cause = when, cause
+            self._woken.append(wave)
+            return False
+        wave.awaited += 1
+        return True
 
     def _access(self, number: int, cost: InstructionCost, issue: float, access: WaveAccess) -> tuple[float, str]:
         """When an access is answered, and by what."""
@@ -267,9 +323,11 @@ class _ProcessorRun:
             done, cause = begin + taken + cost.latency, chip.shared_pipe
         if access.chunks:
             write = access.kind == "write"
-            cached = access.kind == "read" and cost.role != "copy"
+            cached = access.kind == "read" and cost.role not in ("copy", "bulk")
             traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, number)
             when, where = self._transfer(traffic, issue)
+            if cost.role == "bulk":
+                when += cost.latency
             if when > done:
                 done, cause = when, where
             if write:
@@ -333,10 +391,12 @@ class _ProcessorRun:
         """The next workgroup in the place of one that has ended."""
         self._memory.forget()
         coming = [wave for wave in self._waves if wave.group == group]
+        self._phases[group] = self._phases_of(group)
         self._present[group] = len(coming)
         for wave in coming:
             wave.next, wave.at, wave.cause = 0, ended + self._chip.workgroup_cycles, START
-            wave.ready, wave.open_copies = {}, 0.0
+            wave.ready, wave.open_copies, wave.awaited = {}, 0.0, 0
+            wave.together.clear()
             wave.groups.clear()
             wave.queues.clear()
         return coming
@@ -360,9 +420,10 @@ def _static(chip: ChipTiming, instruction: Any) -> _Static:
     flow = instruction.flow
     barrier = isinstance(flow, Barrier) and flow.scope == "workgroup" and flow.action == "sync"
     limits = () if instruction.waits is None else instruction.waits.limits
-    begins = tuple((issue.queue, issue.pending) for issue in instruction.issues)
+    begins = tuple((issue.queue, issue.pending, issue.grouped) for issue in instruction.issues)
     branch = isinstance(flow, Branch | Jump)
-    return _Static(chip.cost(instruction), tuple(reads), tuple(writes), barrier, branch, tuple(limits), begins)
+    commits = tuple(instruction.commits)
+    return _Static(chip.cost(instruction), tuple(reads), tuple(writes), barrier, branch, tuple(limits), begins, commits)
 
 
 def _registers(operand: Any) -> tuple[int, ...]:

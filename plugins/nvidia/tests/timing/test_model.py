@@ -12,7 +12,7 @@ from tilefw.kernels.spec import load
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.testing.figures import dead_figures
 
-TARGET = "nvidia-sm80"
+TARGET, HOPPER = "nvidia-sm80", "nvidia-sm90a"
 # Small launches that together use every pipe and level of memory.
 LAUNCHES = (
     ("vector_add", {"n": 5000}), ("matmul", {"m": 64, "n": 64, "k": 64}), ("softmax", {"rows": 2, "columns": 300}),
@@ -20,12 +20,27 @@ LAUNCHES = (
     ("matmul", {"m": 16, "n": 16, "k": 256, "block_m": 16, "block_n": 16}),
     ("sparse_matvec", {}), ("embedding", {}),
 )
+# Pipes of an instruction a cycle are noticed by four waves of a scheduler, and what follows a product by products in a row.
+OF_HOPPER = (
+    ("elementwise", {"operation": "erf", "n": 8192, "block": 8192, "num_warps": 16}),
+    ("cast", {"source": "fp32", "result": "int32", "n": 8192, "block": 8192, "num_warps": 16}),
+    ("matmul", {"m": 128, "n": 128, "k": 256, "block_m": 128, "block_n": 128, "block_k": 64}),
+)
 
 
-def test_every_figure_changes_the_time_of_some_launch() -> None:
-    known = {spec: load(spec) for spec, _ in LAUNCHES}
-    made = (recorded(known[name], {k: str(v) for k, v in parameters.items()}, TARGET) for name, parameters in LAUNCHES)
-    assert dead_figures(find_target(TARGET).backend, made) == set()
+@pytest.mark.parametrize(("target", "launches"), [(TARGET, LAUNCHES), (HOPPER, LAUNCHES + OF_HOPPER)])
+def test_every_figure_changes_the_time_of_some_launch(target: str, launches: tuple) -> None:
+    known = {spec: load(spec) for spec, _ in launches}
+    made = (recorded(known[name], {k: str(v) for k, v in parameters.items()}, target) for name, parameters in launches)
+    assert dead_figures(find_target(target).backend, made) == set()
+
+
+def test_a_product_of_a_warpgroup_waits_for_the_copy_engine_and_then_for_the_matrix_units() -> None:
+    shape = {"m": "256", "n": "256", "k": "512", "block_m": "128", "block_n": "128", "block_k": "64", "num_warps": "4"}
+    one, three = (profiled(load("matmul"), {**shape, "num_stages": str(stages)}, HOPPER) for stages in (1, 3))
+    assert one.peak == pytest.approx(512 * 2 * 4 * 132 * 1.83e9)
+    assert three.seconds < 0.95 * one.seconds
+    assert three.limits[0].cause == "tensor"
 
 
 def test_a_figure_that_the_file_lacks_is_named() -> None:

@@ -9,7 +9,8 @@ import re
 from functools import cache
 from typing import Any
 
-from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel
+from tilefw.api.errors import UnsupportedError
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, Role
 from tilefw_nvidia.chips import Chip
 
 _WARP = 32
@@ -21,6 +22,12 @@ _SLOTS: tuple[tuple[str, int], ...] = (
     ("shl.b64", 2), ("shr.s64", 2), ("shr.u64", 2), ("and.b64", 2), ("or.b64", 2), ("xor.b64", 2), ("setp.lt.s64", 2),
     ("cvt.s64.s32", 1), ("div.s32", 18), ("rem.s32", 20), ("div.u32", 16), ("rem.u32", 18), ("div.full.f32", 8),
     ("ex2.approx.f32", 3), ("div.rn.f32", 10), ("sqrt.rn.f32", 8),
+)
+# What instructions mean to phases of an engine's copies, by the beginning of the opcode.
+_PHASES: tuple[tuple[str, Role], ...] = (
+    ("mbarrier.arrive.expect_tx", "phase"), ("mbarrier.try_wait", "await"), ("mbarrier.test_wait", "await"),
+    ("cp.async.bulk.tensor.1d.shared", "bulk"), ("cp.async.bulk.tensor.2d.shared", "bulk"), ("cp.async.bulk.tensor.3d.shared",
+    "bulk"), ("cp.async.bulk.shared", "bulk"),
 )
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
 _RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
@@ -67,8 +74,18 @@ class PtxCosts:
         slots = next((count for start, count in _SLOTS if opcode.startswith(start)), 1)
         if not slots:
             return InstructionCost("alu", 0, 0, 0)
+        if opcode.startswith("mbarrier.arrive.") and "expect_tx" not in opcode:
+            raise UnsupportedError(f"{opcode} has no time in the model: waves that hand slots to each other", code="TFW0666")
+        for start, role in _PHASES:
+            if not opcode.startswith(start):
+                continue
+            return InstructionCost("memory", f["memory_issue"], f["engine_latency"] if role == "bulk" else 1, role=role)
         if opcode.startswith("cp.async"):
             return self._copy(opcode, text)
+        if opcode.startswith("wgmma.mma_async"):
+            return self._group_product(opcode)
+        if opcode.startswith("wgmma"):
+            return InstructionCost("control", 1, 1)
         if unit == "tensor":
             return self._product(opcode)
         table = {
@@ -108,6 +125,16 @@ class PtxCosts:
             pending = int(found[1]) if found and "wait_group" in opcode else 0
             return InstructionCost("memory", f["memory_issue"], 0, role="wait", pending=pending)
         return InstructionCost("memory", f["memory_issue"], f["shared_latency"], role="copy")
+
+    def _group_product(self, opcode: str) -> InstructionCost:
+        """A warp's quarter of a warpgroup's product."""
+        f, rates = self._figures, self._chip.warpgroup_rates
+        shape = _SHAPE.search(opcode)
+        assert shape is not None, "a warpgroup's product has its shape in its name"
+        m, n, k = map(int, shape.groups())
+        element = next((part for part in reversed(opcode.split(".")) if part in rates), "f16")
+        cycles = m * n * k / 4 / (f["group_rate"] * rates[element] / rates["f16"])
+        return InstructionCost("tensor", cycles, cycles + f["group_latency"], operations=2 * m * n * k // 4)
 
     def _product(self, opcode: str) -> InstructionCost:
         f = self._figures
