@@ -10,8 +10,9 @@ no more of them move than registers are left below the next of the numbers that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tilefw.machine.flow import predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
@@ -75,7 +76,9 @@ class _Loop:
     ) -> None:
         self.function, self.table, self.steps, self.inside, self.once = function, table, steps, inside, once
         self.blocks = [function.blocks[i] for i in inside]
-        self.written = {unit for block in self.blocks for inst in block.insts for piece in inst.writes() for unit in piece.units}
+        self.written = set(chain.from_iterable(
+            [piece.units for block in self.blocks for inst in block.insts for piece in inst.writes()]
+        ))
 
     def move(self, candidates: list[Inst], lives: Liveness) -> list[Inst]:
         """Move as many candidates as there is room for; those that moved."""
@@ -97,23 +100,28 @@ class _Loop:
             for inst in block.insts:
                 if self._is_invariant(inst):
                     found.append(inst)
-                    self.written.difference_update(unit for piece in inst.defs for unit in piece.units)
+                    self.written.difference_update(*[piece.units for piece in inst.defs])
         return found
 
     def _is_invariant(self, inst: Inst) -> bool:
         if not only_computes(inst, self.table):
             return False
-        if any(unit not in self.once for piece in inst.defs for unit in piece.units):
-            return False
-        read = [use for use in inst.uses if isinstance(use, Slice)]
-        return not any(use.reg.physical or unit in self.written for use in read for unit in use.units)
+        for piece in inst.defs:
+            if not self.once.issuperset(piece.units):
+                return False
+        for use in inst.uses:
+            if use.__class__ is Slice and (use.reg.physical or not self.written.isdisjoint(use.units)):  # type: ignore[union-attr]
+                return False
+        return True
 
     def _chosen(self, candidates: list[Inst], lives: Liveness) -> list[Inst]:
         """As many of them as there is room for, those that read others' results only with these."""
         entering = lives.live_out[self.inside.start - 1]
         headroom = self._headroom(candidates, lives)
         moving = set(candidates)
-        kept = {unit for block in self.blocks for inst in block.insts if inst not in moving for unit in _units_read(inst)}
+        kept = set(chain.from_iterable(
+            [piece.units for block in self.blocks for inst in block.insts if inst not in moving for piece in inst.reads()]
+        ))
         made = {unit: inst for inst in candidates for piece in inst.defs for unit in piece.units}
         chosen: dict[Inst, None] = {}
         for inst in candidates:
@@ -146,19 +154,32 @@ def _pressure(
 ) -> dict[str, int]:
     """The most registers of each file that are live at once in these blocks."""
     most: Counter[str] = Counter()
+    file_of = {cls: table.file(cls) for cls in table.classes}
     for i in inside:
         live = set(lives.live_out[i])
-        count = Counter(table.file(reg.cls) for reg, _ in live)
+        count = Counter([file_of[reg.cls] for reg, _ in live])
         most |= count
         for inst in reversed(function.blocks[i].insts):
-            read, gone = effects(inst, once)
-            for unit in gone & live:
-                live.discard(unit)
-                count[table.file(unit[0].cls)] -= 1
-            for unit in read - live:
-                live.add(unit)
-                file = table.file(unit[0].cls)
-                count[file] += 1
-                if count[file] > most[file]:
-                    most[file] = count[file]
+            plain = inst.predicate is None and not inst.implicit_uses and not inst.implicit_defs
+            read, gone = (_read_units(inst), _written_units(inst)) if plain else effects(inst, once)
+            for unit in gone:
+                if unit in live:
+                    live.discard(unit)
+                    count[file_of[unit[0].cls]] -= 1
+            for unit in read:
+                if unit not in live:
+                    live.add(unit)
+                    file = file_of[unit[0].cls]
+                    count[file] += 1
+                    if count[file] > most[file]:
+                        most[file] = count[file]
     return most
+
+
+def _read_units(inst: Inst) -> Iterable[Unit]:
+    """`effects` of an instruction without a predicate and implicit operands: most are so, and some units may recur."""
+    return chain.from_iterable([use.units for use in inst.uses if use.__class__ is Slice])  # type: ignore[union-attr]
+
+
+def _written_units(inst: Inst) -> Iterable[Unit]:
+    return inst.defs[0].units if len(inst.defs) == 1 else chain.from_iterable([piece.units for piece in inst.defs])

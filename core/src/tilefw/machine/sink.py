@@ -68,24 +68,31 @@ def _parted(insts: list[Inst], table: InstructionTable, around: set[Unit]) -> tu
     read, written = set(around), set[Unit]()  # by what stays
     kept: list[Inst] = []
     sunk: list[Inst] = []
-    fixed = False  # behind another branch nothing moves
-    for inst in reversed(insts):
-        makes = {unit for piece in inst.writes() for unit in piece.units}
-        takes = {unit for piece in inst.reads() for unit in piece.units}
-        fixed |= bool(inst.targets) and inst is not insts[-1]
-        free = makes.isdisjoint(read) and makes.isdisjoint(written) and takes.isdisjoint(written)
-        if free and not fixed and _is_movable(inst, table):
+    for place in range(len(insts) - 1, -1, -1):
+        inst = insts[place]
+        if inst.targets and inst is not insts[-1]:  # behind another branch nothing moves
+            return insts[: place + 1] + kept[::-1], sunk[::-1]
+        if _is_movable(inst, table) and _is_free(inst, read, written):
             sunk.append(inst)
             continue
-        read |= takes
-        written |= makes
+        read.update(*[piece.units for piece in inst.reads()])
+        written.update(*[piece.units for piece in inst.writes()])
         kept.append(inst)
     return kept[::-1], sunk[::-1]
 
 
+def _is_free(inst: Inst, read: set[Unit], written: set[Unit]) -> bool:
+    """Whether an instruction that only computes may stand behind others that read and write these units."""
+    for piece in inst.defs:
+        if not (read.isdisjoint(piece.units) and written.isdisjoint(piece.units)):
+            return False
+    return all([written.isdisjoint(use.units) for use in inst.uses if isinstance(use, Slice)])
+
+
 def _is_movable(inst: Inst, table: InstructionTable) -> bool:
-    named = (piece for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice))
-    return only_computes(inst, table) and not any(piece.reg.physical for piece in named)
+    return only_computes(inst, table) and not any(
+        [piece.reg.physical for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice)]
+    )
 
 
 def _label(function: Function, loop: str) -> str:

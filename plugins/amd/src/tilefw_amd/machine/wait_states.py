@@ -40,7 +40,35 @@ def model(isa: InstructionSet) -> WaitStateModel:
         return states if isinstance(states, int) else states(encoded(producer), encoded(consumer))
 
     horizons = [rule.horizon(isa.chip) for rule in _RULES]
-    return WaitStateModel(horizons, FIRST, NAMES, partial(profile, isa), needed, pause)
+    return WaitStateModel(horizons, FIRST, NAMES, _Profiles(isa).of, needed, pause)
+
+
+class _Profiles:
+    """The profiles of one function's instructions, by their operands' shapes as numbers: a smaller thing to look up."""
+
+    __slots__ = ("_isa", "_known", "_numbers", "_shapes")
+
+    def __init__(self, isa: InstructionSet) -> None:
+        self._isa = isa
+        self._numbers: dict[Operand, int] = {}
+        self._shapes: dict[Shaped, int] = {}
+        self._known: dict[tuple[object, ...], Profile] = {}
+
+    def of(self, inst: Inst) -> Profile:
+        """What `profile` gives."""
+        if inst.opcode in _NUMBERED or inst.opcode in ("s_nop", "s_waitcnt"):
+            return profile(self._isa, inst)
+        known = self._numbers
+        operands = tuple([known[o] if o in known else self._number(o) for o in inst.defs + inst.uses])
+        key = inst.opcode, operands, len(inst.defs), inst.tied, _again(inst), len(inst.targets)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = profile(self._isa, inst)
+        return found
+
+    def _number(self, operand: Operand) -> int:
+        found = self._numbers[operand] = self._shapes.setdefault(_shaped(operand, numbered=False), len(self._shapes))
+        return found
 
 
 def pause(count: int) -> list[Inst]:
