@@ -42,6 +42,7 @@ class Accesses:
         self._coalesced: dict[Operation, LinearLayout] = {}
         self._widths: dict[tuple[Operation, int, int | None], int] = {}
         self._limited: dict[Operation, int | None] = {}
+        self._beyond: dict[tuple[Operation, int], int] = {}
 
     def coalesced(self, op: AccessOp) -> LinearLayout:
         """The layout that the access alone would choose."""
@@ -166,6 +167,8 @@ class Accesses:
 
     def _beyond_sector(self, op: AccessOp, sector: int) -> int:
         """The bits of the flat index that lead to another sector."""
+        if (op, sector) in self._beyond:
+            return self._beyond[op, sector]
         mask, at = 0, 0
         shape = types.shape_of(accessed_type(op))
         size = types.dtype_of(accessed_type(op)).storage_bits // 8
@@ -175,6 +178,7 @@ class Accesses:
                 if distance is None or distance * size >= sector:
                     mask |= 1 << (at + bit)
             at += log2(shape[d])
+        self._beyond[op, sector] = mask
         return mask
 
     def _distance(self, op: AccessOp, dim: int, bit: int) -> int | None:

@@ -6,6 +6,7 @@ of k: elements are transposed in registers, and the wide accesses are wide on bo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
@@ -38,13 +39,18 @@ def staged_layout(op: StoreSharedOp, accesses: Accesses, dots: dict[DotOp, DotLa
         return None
     own = accesses.coalesced(load)
 
-    def price(layout: LinearLayout) -> tuple[float, int]:
-        """Slots; of equals, the one of fewer accesses."""
-        loads = layout.registers // accesses.best_width(load, layout)
+    candidates = _candidates(own, log2(accesses.best_width(load, own)), readers, bits, chip.shared_access_bytes)
+    best, least = own, (math.inf, 0)
+    for layout in dict.fromkeys((own, *candidates)):
+        loading = accesses.cost(load, layout)
+        if loading > least[0]:
+            continue  # shared memory costs something besides
+        # Slots; of equals, the one of fewer accesses.
         slots, times = swizzle.price(layout.shape, bits, (layout,), tuple(readers), chip)
-        return accesses.cost(load, layout) + slots, loads + times
-
-    return min((own, *_candidates(own, log2(accesses.best_width(load, own)), readers, bits, chip.shared_access_bytes)), key=price)
+        price = loading + slots, layout.registers // accesses.best_width(load, layout) + times
+        if price < least:
+            best, least = layout, price
+    return best
 
 
 def _candidates(own: LinearLayout, width: int, readers: list[LinearLayout], bits: int, access_bytes: int) -> Iterator[LinearLayout]:

@@ -180,7 +180,7 @@ class LayoutSide:
             return words
         return 2 * words if tuple(vector[: self._packed]) != registers[: self._packed] else words * _RENAMED
 
-    @property
+    @cached_property
     def _packed(self) -> int:
         """How many register bits choose the element within a register of 32 bits."""
         return min(len(self.layout.register), log2(max(1, _WORD // self.bits)))
@@ -207,8 +207,9 @@ class LayoutSide:
         return found
 
 
+@lru_cache(maxsize=256)
 def side(layout: LinearLayout, bits: int, banks: Banks, reads: bool = False) -> LayoutSide:
-    """A plain writer, or a reader that may use fragment loads and transposing ones."""
+    """A plain writer, or a reader that may use fragment loads and transposing ones; made once, as many buffers are tried for it."""
     if not reads:
         return LayoutSide(layout, bits)
     return LayoutSide(layout, bits, 0, rows_of(layout, bits, banks.loads), transposed_reads(layout, bits, banks.transposed))

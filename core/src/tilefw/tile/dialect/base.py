@@ -64,6 +64,9 @@ _VALUES = frozenset({LeanResult, OpResult, BlockArgument})
 class LeanOp(Operation, metaclass=OpClass):
     """An op of ours. xDSL's constructor sets what most ops do not have through properties, which takes twice as long."""
 
+    __eq__ = object.__eq__  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
     def __init__(
         self, *, operands: Sequence[SSAValue] = (), result_types: Sequence[Attribute] = (),
         properties: Mapping[str, Attribute] = _NOTHING, attributes: Mapping[str, Attribute] = _NOTHING,
