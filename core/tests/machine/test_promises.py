@@ -70,6 +70,18 @@ def test_an_integer_whose_halves_come_apart_is_not_known() -> None:
     assert [(inst.no_wrap, inst.wide) for inst in whole.insts()] == [("", ((0, 0),)), ("exact", ()), ("", ())]
 
 
+def test_many_halves_take_as_many_looks_at_the_code_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    every, looks = Function.insts, list[Function]()
+    monkeypatch.setattr(Function, "insts", lambda self: looks.append(self) or every(self))
+    count = 20
+    body = "".join(f"%{i}[0:1] = op 1; %{i}[1:1] = op 2; %{i + count} = op %{i}[0:1] {{no_wrap}}; " for i in range(count))
+    function = parsed(body + "ret", f"v x2 a2: 0-{count - 1}\n  regs v: {count}-{2 * count - 1}")
+    looks.clear()
+    note_halves(function, programs.chip(), [reg.whole for reg in function.registers if reg.width == 2])
+    assert len(looks) <= 4
+    assert promises(function).count("lost") == count
+
+
 def test_copies_that_vanish_leave_promises_where_they_were() -> None:
     function = parsed("%0 = op 1 {no_wrap}; %1 = mov %0; %2 = op %1, 2 {no_wrap}; st %2")
     coalesce(function, programs.chip())

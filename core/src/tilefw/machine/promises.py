@@ -34,27 +34,39 @@ def promises_of(function: Function) -> Promises:
 def note_halves(function: Function, table: InstructionTable, halved: Sequence[Slice]) -> None:
     """Of integers in two registers, of which offsets take the low half, note the instructions that give both (`Inst.wide`). Where
     others write the low half, the integer is not known to who takes it."""
+    makers: defaultdict[Reg, list[tuple[Inst, int, Slice]]] = defaultdict(list)
+    registers = {wide.reg for wide in halved}
+    for inst in function.insts() if registers else ():
+        for index, piece in enumerate(inst.defs):
+            if piece.reg in registers:
+                makers[piece.reg].append((inst, index, piece))
+    unknown: set[Slice] = set()
     for wide in halved:
-        low, makers = wide.part(0), []
-        for inst in function.insts():
-            for index, piece in enumerate(inst.defs):
-                if piece.reg is wide.reg and piece.first <= low.first < piece.first + piece.count:
-                    makers.append((inst, index, piece))
-        if all(wide.first + wide.count <= piece.first + piece.count for _, _, piece in makers):
-            for inst, index, piece in makers:
+        low = wide.part(0)
+        its = [(inst, index, piece) for inst, index, piece in makers[wide.reg] if 0 <= low.first - piece.first < piece.count]
+        if all(wide.first + wide.count <= piece.first + piece.count for _, _, piece in its):
+            for inst, index, piece in its:
                 inst.wide += ((index, wide.first - piece.first),)
         else:
-            _lose(function, table, low)
+            unknown.add(low)
+    if unknown:
+        _lose(function, table, unknown)
 
 
-def _lose(function: Function, table: InstructionTable, unknown: Slice) -> None:
-    """Nothing is known of what is made of a register, be it through copies."""
-    lost, count = {unknown}, 0
-    while count < len(lost):
-        count = len(lost)
-        for inst in function.insts():
-            if table.traits(inst.opcode).move and not lost.isdisjoint(u for u in inst.uses if isinstance(u, Slice)):
-                lost.update(inst.defs)
+def _lose(function: Function, table: InstructionTable, unknown: set[Slice]) -> None:
+    """Nothing is known of what is made of these registers, be it through copies."""
+    moves = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).move}
+    copies: defaultdict[Slice, list[Slice]] = defaultdict(list)
+    for inst in function.insts():
+        if inst.opcode in moves:
+            for use in inst.uses:
+                if isinstance(use, Slice):
+                    copies[use] += inst.defs
+    lost, work = set(unknown), list(unknown)
+    while work:
+        more = [piece for piece in copies.get(work.pop(), ()) if piece not in lost]
+        lost.update(more)
+        work += more
     for inst in function.insts():
         if inst.no_wrap == "exact" and not lost.isdisjoint(use for use in inst.uses if isinstance(use, Slice)):
             inst.no_wrap = "lost"
