@@ -18,6 +18,8 @@ from model_page import Judged, page
 from model_rows import CannotModelError, Predicted, Row, in_unit, read_rows
 from model_streams import predicted_stream
 
+from tilefw.api.errors import CodeError
+
 
 def judged(row: Row) -> Judged:
     """A row with its prediction or the reason why there is none."""
@@ -29,6 +31,10 @@ def judged(row: Row) -> Judged:
         return Judged(row, in_unit(row, found, figures), found.how, found.limit)
     except CannotModelError as reason:
         return Judged(row, None, "", "", str(reason))
+    except CodeError as missing:
+        return Judged(row, None, "", "", str(missing).partition("\n")[0].partition("]: ")[2] or str(missing))
+    except (KeyError, ValueError, IndexError, ZeroDivisionError) as unknown:
+        return Judged(row, None, "", "", f"the row's shape or configuration is not understood: {type(unknown).__name__} {unknown}")
 
 
 def _model(row: Row) -> Callable[[Row], Predicted]:

@@ -97,7 +97,7 @@ def _call(row: Row) -> Attention:
 
 
 def _blocks(row: Row, chip: ChipFigures) -> tuple[Blocks, ...]:
-    if "mall_rate" in chip.figures:
+    if chip["lanes"] == 64:
         return _ASSEMBLED if "asm" in row.implementation or "HipKittens" in row.implementation else _MATRIX_CORES
     if chip["f16_rate"] <= 1024:
         return _AMPERE
@@ -114,8 +114,8 @@ def _by_score(call: Attention, blocks: Blocks) -> float:
 
 def _resident(chip: ChipFigures, call: Attention, blocks: Blocks, tiles: float, held: float) -> int:
     """Workgroups that fit a processor, by `tiles` bytes of shared memory and `held` registers of a lane."""
-    lanes = (64 if "mall_rate" in chip.figures else 32) * blocks.waves
-    most = 512 if "mall_rate" in chip.figures else 255
+    lanes = int(chip["lanes"]) * blocks.waves
+    most = 512 if chip["lanes"] == 64 else 255
     by_registers = chip["registers"] // (min(held / lanes + 60, most) * lanes)
     return int(max(1, min(by_registers, chip["shared_bytes"] // tiles, chip["waves"] // blocks.waves)))
 
@@ -130,12 +130,12 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         {call.kind: 2.0 * scores * size},
         vector=_by_score(call, blocks) * scores,
         special=float(scores),
-        shared=moved * (1 + (rows / 64 if chip["f16_rate"] > 1024 and "mall_rate" not in chip.figures else blocks.waves / 2)),
+        shared=moved * (1 + (rows / 64 if chip["f16_rate"] > 1024 and chip["lanes"] == 32 else blocks.waves / 2)),
         read=moved,
     )
     whole = rows * size
     first, last = Work(read=whole * call.nbytes), Work(vector=2.0 * whole, write=whole * call.nbytes)
-    stages = 1 if "mall_rate" in chip.figures else blocks.stages
+    stages = 1 if chip["lanes"] == 64 else blocks.stages
     held = whole + scores + (whole * call.nbytes / 4)
     resident = _resident(chip, call, blocks, stages * moved + whole * call.nbytes, held)
     memory = call.batch * size * call.nbytes * (2.0 * call.heads * call.queries + 2.0 * call.key_heads * call.keys)
@@ -150,7 +150,7 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         ahead=max(1, blocks.stages - 1),
         memory=memory,
         middle=memory,
-        through_shared="mall_rate" in chip.figures and not blocks.apart,
+        through_shared=chip["lanes"] == 64 and not blocks.apart,
         apart=blocks.apart,
         cached=True,
     )
@@ -188,7 +188,7 @@ def _backward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         memory=elements * call.nbytes,
         middle=elements * call.nbytes,
         # Waves meet in each step, which hands the scores' gradient from some to others.
-        through_shared="mall_rate" in chip.figures,
+        through_shared=chip["lanes"] == 64,
         cached=True,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from model_rows import CannotModelError, Predicted, Row
 
 from tilefw.api.timing import ChipFigures
-from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
+from tilefw.timing.outline import Outline, OutlinedTime, Work, at_clock, outlined_time
 
 _KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
 _REGISTERS_BESIDE = 48  # of a lane beside accumulators and fragments: addresses, counters, masks (assumption)
@@ -109,20 +109,20 @@ def predicted_gemm(row: Row) -> Predicted:
         return _grouped(row, chip)
     problem = _problem(row)
     launch, tiles = _launch(row, chip), _tiles(row, chip)
-    best = min(
-        (
-            outlined_time(chip, outlined(chip, problem, tile, **_pipeline(row, chip)), launch)
-            for tile in tiles
-            if _fits(chip, problem, tile)
-        ),
-        key=lambda time: time.seconds,
-        default=None,
-    )
+    pipeline = _pipeline(row, chip)
+    times = (_tile_time(chip, problem, tile, launch, pipeline) for tile in tiles if _fits(chip, problem, tile))
+    best = min(times, key=lambda time: time.seconds, default=None)
     if best is None:
         raise CannotModelError("the tile that is stated does not fit the chip")
     seconds = best.seconds + (_quantised(row, chip) if "activation quantisation" in row.config else 0.0)
     nbytes = problem.batch * ((problem.m + problem.n) * problem.k * problem.size + problem.m * problem.n * problem.out)
     return Predicted(seconds, problem.operations, nbytes, limit=best.limit)
+
+
+def _tile_time(chip: ChipFigures, problem: Problem, tile: Tile, launch: float, pipeline: dict[str, bool]) -> OutlinedTime:
+    """Of one tile. Parts of K are added up in memory, which a kernel of its own clears before, or in a kernel afterwards."""
+    time = outlined_time(chip, outlined(chip, problem, tile, **pipeline), launch)
+    return time if tile.split == 1 else replace(time, seconds=time.seconds + 2 * _KERNEL_US * 1e-6)
 
 
 def outlined(chip: ChipFigures, problem: Problem, tile: Tile, *, lanes_copy: bool = False, waits: bool = False) -> Outline:
@@ -193,7 +193,7 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
     if "BLOCK=" in row.config:
         m, n_, k = (int(part) for part in row.config.split("BLOCK=")[1].split()[0].split("x"))
         return (Tile(m, n_, k, int(n.get("warps", 8)), int(n.get("buffers", 2)), int(n.get("GROUP_SIZE_M", 8))),)
-    if "mall_rate" in chip.figures:
+    if chip["lanes"] == 64:
         return _MATRIX_CORES
     if "Triton" in row.implementation:
         hopper = chip["f16_rate"] > 1024
@@ -202,7 +202,7 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
 
 
 def _pipeline(row: Row, chip: ChipFigures) -> dict[str, bool]:
-    lanes = "mall_rate" in chip.figures and ("Triton" in row.implementation or "TLX" in row.implementation)
+    lanes = chip["lanes"] == 64 and ("Triton" in row.implementation or "TLX" in row.implementation)
     return {"lanes_copy": lanes, "waits": "not pipelined" in row.config}
 
 
@@ -211,7 +211,7 @@ def _fits(chip: ChipFigures, problem: Problem, tile: Tile) -> bool:
 
 
 def _lanes(chip: ChipFigures) -> int:
-    return 64 if "mall_rate" in chip.figures else 32
+    return int(chip["lanes"])
 
 
 def _resident(chip: ChipFigures, problem: Problem, tile: Tile) -> int:
@@ -219,16 +219,17 @@ def _resident(chip: ChipFigures, problem: Problem, tile: Tile) -> int:
         return 1
     lanes = _lanes(chip) * tile.waves
     tile_bytes = (tile.m + tile.n) * tile.k * problem.size
-    slots = max(1, tile.stages - 1) if "mall_rate" in chip.figures else max(1, tile.stages)
-    held = tile.m * tile.n / lanes + _REGISTERS_BESIDE + (tile_bytes / 4 / lanes if "mall_rate" in chip.figures else 16)
-    by_registers = chip["registers"] // (min(held, 512 if "mall_rate" in chip.figures else 255) * lanes)
+    slots = max(1, tile.stages - 1) if chip["lanes"] == 64 else max(1, tile.stages)
+    held = tile.m * tile.n / lanes + _REGISTERS_BESIDE + (tile_bytes / 4 / lanes if chip["lanes"] == 64 else 16)
+    by_registers = chip["registers"] // (min(held, 512 if chip["lanes"] == 64 else 255) * lanes)
     return int(max(1, min(chip["shared_bytes"] // (slots * tile_bytes), by_registers, chip["waves"] // tile.waves)))
 
 
 def _shared(chip: ChipFigures, problem: Problem, tile: Tile) -> float:
     """Bytes that waves, or a warpgroup's matrix unit, read of shared memory in a step."""
-    if chip["f16_rate"] > 1024 and "mall_rate" not in chip.figures and problem.kind != "f32":
-        return tile.k * problem.size * (tile.m + tile.n * max(1, tile.m // 64))
+    if chip["f16_rate"] > 1024 and chip["lanes"] == 32 and problem.kind != "f32":
+        rows = 64 if chip["f16_rate"] <= 2048 else 128  # of one product: wgmma's and tcgen05.mma's
+        return tile.k * problem.size * (tile.m + tile.n * max(1, tile.m // rows))
     down = 1
     while down * down < tile.waves and tile.m // (2 * down) >= 16:
         down *= 2
@@ -273,7 +274,7 @@ def _grouped(row: Row, chip: ChipFigures) -> Predicted:
     count, side = int(words[0]), int(words[3].partition("^")[0])
     problem = Problem(side, side, side, "f16", 2, 2, count)
     tiles = (Tile(128, 128, 32, 4, 2), Tile(64, 64, 32, 4, 2))
-    lanes = "mall_rate" in chip.figures
+    lanes = chip["lanes"] == 64
     best = min(
         (outlined_time(chip, outlined(chip, problem, tile, lanes_copy=lanes), chip["event_launch"]) for tile in tiles),
         key=lambda time: time.seconds,

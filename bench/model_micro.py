@@ -48,7 +48,7 @@ def _chase(row: Row, chip: ChipFigures) -> float:
 
 def _l1_bytes(chip: ChipFigures) -> float:
     """NVIDIA's first cache is what shared memory leaves, here all but some; AMD's is of its own."""
-    return 16384 if "MI2" in chip.chip else 32768 if "mall_rate" in chip.figures else chip["shared_bytes"] + 24576
+    return 16384 if "MI2" in chip.chip else 32768 if chip["lanes"] == 64 else chip["shared_bytes"] + 24576
 
 
 def _stream(row: Row, chip: ChipFigures) -> float:
@@ -58,7 +58,12 @@ def _stream(row: Row, chip: ChipFigures) -> float:
     blocks = 1 if "40GB" in row.chip else 2  # occupancies in that file are of one block
     between = chip["workgroup_cycles"] + (chip["memory_latency"] if row.shape.split()[0] != "init" else chip["l2_latency"])
     flying = chip["processors"] * blocks * block * arrays * 8
-    return min(flying / (between / (chip["clock"] * 1e6)) / 1e9, chip["memory_rate"])
+    return _slower_of(flying / (between / (chip["clock"] * 1e6)) / 1e9, chip["memory_rate"])
+
+
+def _slower_of(*rates: float) -> float:
+    """The rate of what several limits hold back, each the more the nearer it is (`outline.py`)."""
+    return sum(rate**-4 for rate in rates) ** -0.25
 
 
 def _cache(row: Row, chip: ChipFigures) -> float:
@@ -89,9 +94,8 @@ def _roofline(row: Row, chip: ChipFigures) -> float:
     """Multiply-adds by the byte, at the clock that was measured."""
     intensity = _found(r"([\d.]+) Flop/B", row.shape)
     clock = row.clock() or chip["clock"]
-    lanes = chip["f32_rate"] if "mall_rate" not in chip.figures else chip["issue_rate"]
-    peak = 2 * lanes * chip["processors"] * clock / 1e3
-    rate = min(chip["memory_rate"], peak / intensity)
+    peak = 2 * chip["f32_rate"] * chip["processors"] * clock / 1e3
+    rate = _slower_of(chip["memory_rate"], peak / intensity)
     return rate if row.unit == "GB/s" else rate * intensity
 
 
@@ -104,18 +108,14 @@ def _small_copy(row: Row, chip: ChipFigures) -> float:
 
 
 def _strides(row: Row, chip: ChipFigures) -> float:
-    """A load of 32 lanes takes a pass for each line of 128 bytes, or for each time that its widest bank is asked."""
+    """A load takes a pass for each line that its lanes touch, of 128 bytes, or of 64 on AMD's chips."""
     size = 8 if "double" in row.shape else 4
-    stride = _found(r"(?:stride|block) (\d+)", row.shape)
-    if "MI2" in row.chip:
-        raise CannotModelError("the first cache's passes by stride are not known for CDNA2")
-    lanes = 32
     if "block" in row.shape:
         raise CannotModelError("what `block` means for the addresses is not said by the row")
-    if stride == 0:
-        return float(lanes * size)
-    passes = max(ceil(lanes * size / _LINE), ceil(lanes * size * min(stride, 32) / _LINE))
-    return lanes * size / passes
+    stride = _found(r"stride (\d+)", row.shape)
+    line = _LINE if chip["lanes"] == 32 else _LINE // 2
+    passes = max(chip["lanes"] * size / line, ceil(chip["lanes"] * min(stride * size, line) / line))
+    return chip["lanes"] * size / passes
 
 
 def _coalescing(row: Row, chip: ChipFigures) -> float:

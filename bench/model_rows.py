@@ -27,6 +27,8 @@ _PRODUCTS: tuple[tuple[str, str, str], ...] = (
     ("H800", _NVIDIA, "h100_sxm5_80gb"),
     ("H200-NVL", _NVIDIA, "h200_nvl"),
     ("H200", _NVIDIA, "h200"),
+    ("B200", _NVIDIA, "b200"),
+    ("GB200", _NVIDIA, "b200"),
     ("MI300A", _AMD, "mi300a"),
     ("MI300X", _AMD, "mi300x"),
     ("MI325X", _AMD, "mi325x"),

@@ -23,7 +23,7 @@ def streamed(
     tile = lanes * max(1, 16 // size)
     workgroups = max(1, ceil(elements / tile))
     share = (read + write) / workgroups
-    waves = max(1, lanes // (64 if "mall_rate" in chip.figures else 32))
+    waves = max(1, lanes // int(chip["lanes"]))
     last = chip["mall_bytes"] if "mall_bytes" in chip.figures else chip["l2_bytes"]
     resident = int(chip["waves"] // waves)
     kept = warm and read + write <= last

@@ -1,0 +1,84 @@
+"""The comparison of the model of time with published timings: every figure counts, every row is on its page."""
+
+import csv
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilefw.api.timing import ChipFigures, packaged_figures
+
+BENCH = Path(__file__).parents[3] / "bench"
+NVIDIA, AMD = "tilefw_nvidia.timing.products", "tilefw_amd.timing.products"
+PRODUCTS = ((NVIDIA, "a100_sxm4_80gb", "A100-80GB"), (NVIDIA, "h100_sxm5_80gb", "H100-SXM5"), (NVIDIA, "b200", "B200"),
+            (AMD, "mi300x", "MI300X"), (AMD, "mi210", "MI210"))  # fmt: skip
+FIELDS = ("id", "chip", "kind", "shape", "dtype", "implementation", "config", "value", "unit", "mark", "source")
+TILE = "BLOCK_SIZE_M=128 BLOCK_SIZE_N=128 BLOCK_SIZE_K=64 GROUP_SIZE_M=8 num_warps=4 num_stages=2"
+THIN = "BLOCK_SIZE_M=32 BLOCK_SIZE_N=32 BLOCK_SIZE_K=32 GROUP_SIZE_M=8 num_warps=16 num_stages=2"
+# Rows of every kind that a figure may count for, without chip, value and source.
+ROWS = (
+    *((f"x-{kind}", "gemm", "M=8192 N=8192 K=4096", kind, "library", "", "ms", "class") for kind in ("fp16", "fp8", "int8",
+    "tf32")), ("x-tile", "gemm", "M=4096 N=4096 K=512", "fp16", "Triton", TILE, "us", "exact"),
+    ("x-few", "gemm", "M=128 N=128 K=8192", "fp16", "Triton", TILE, "us", "exact"),
+    ("x-wide", "gemm", "M=8192 N=8192 K=128", "fp16", "Triton", TILE.replace("_K=64", "_K=16"), "us", "exact"),
+    ("x-thin", "gemm", "M=2048 N=2048 K=4096", "fp16", "Triton", THIN, "us", "exact"),
+    ("x-fp32", "gemm", "M=4096 N=4096 K=4096", "fp32 (no TF32)", "library", "", "ms", "class"),
+    ("x-graph", "gemm", "M=256 N=256 K=256", "fp16", "Triton", f"{TILE} CUDA graph", "us", "exact"),
+    *((f"x-a{size}", "attention fwd", f"B=4 H=32 S=4096 D={size}", "fp16", "Triton", "", "ms", "exact") for size in (64, 128, 256)),
+    ("x-add", "elementwise add", "N=16777216", "fp32", "Triton", "", "GB/s", "exact"),
+    ("x-warm", "elementwise add", "N=1048576", "fp32", "Triton", "CUDA graph", "us", "exact"),
+    ("x-little", "elementwise add", "N=4096", "fp32", "Triton", "", "us", "exact"),
+    *((f"rzlat-{kib}", "microbenchmark latency", f"pointer chase, working set {kib} KiB", "int64", "chase", "", "cycles", "micro")
+      for kib in (8, 3000, 7000, 16000, 500000)),
+    ("rzl1-1", "microbenchmark bandwidth", "all SM/CU read same buffer of 900 kB", "fp64", "cache", "", "GB/s", "micro"),
+    ("rzl1-2", "microbenchmark bandwidth", "all SM/CU read same buffer of 100000 kB", "fp64", "cache", "", "GB/s", "micro"),
+    ("rzsd-1", "microbenchmark throughput", "L1 load float stride 1", "fp32", "strides", "", "B/cycle/SM", "micro"),
+    ("isa-1", "microbenchmark throughput", "v_mfma_f64_16x16x4_f64", "f64", "MFMA", "", "cycles", "micro"),
+    ("isa-2", "microbenchmark throughput", "v_mfma_f32_32x32x4_xf32", "xf32", "MFMA", "", "cycles", "micro"),
+    ("rzst-1", "copy", "scale streaming, block=128", "fp64", "stream", "", "GB/s", "micro"),
+)  # fmt: skip
+
+
+def points(chip: str, path: Path) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(FIELDS)
+        writer.writerows((*row[:1], chip, *row[1:6], 1.0, *row[6:], "made up") for row in ROWS)
+    return path
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(BENCH)
+    yield
+    for name in [name for name in sys.modules if name == "model" or name.startswith("model_")]:
+        sys.modules.pop(name)
+
+
+@pytest.mark.parametrize(("package", "name", "chip"), PRODUCTS)
+def test_every_figure_of_a_product_changes_some_prediction(
+    scripts: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, package: str, name: str, chip: str
+) -> None:
+    model, model_rows = (importlib.import_module(module) for module in ("model", "model_rows"))
+    rows = model_rows.read_rows(points(chip, tmp_path / "points.csv"))
+    plain = packaged_figures(package, name, name)
+
+    def predicted(figures: ChipFigures) -> list[float | None]:
+        monkeypatch.setattr(model_rows, "_figures", lambda *_: figures)
+        return [model.judged(row).predicted for row in rows]
+
+    usual = predicted(plain)
+    dead = {one for one in plain if all(predicted(plain.scaled(one, factor)) == usual for factor in (2, 0.5))}
+    assert dead == set()
+
+
+def test_every_row_is_on_the_page_with_its_prediction_or_the_reason(scripts: None, tmp_path: Path) -> None:
+    model, model_page, model_rows = (importlib.import_module(module) for module in ("model", "model_page", "model_rows"))
+    chips = ("A100-80GB", "a chip of nobody's")
+    found = [model.judged(row) for chip in chips for row in model_rows.read_rows(points(chip, tmp_path / "points.csv"))]
+    text = model_page.page(found)
+    assert all(text.count(f"| {row[0]} |") == 2 for row in ROWS)
+    assert sum(one.predicted is None for one in found) >= len(ROWS)
+    assert all(one.reason for one in found if one.predicted is None)
