@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from library_on_chips import CASES, SMALL, check, lowered
 from made_up import FOURS
@@ -9,7 +11,10 @@ from made_up import FOURS
 from tilefw.api.errors import InternalError
 from tilefw.simt import lane
 from tilefw.simt.asynchronous.check_products import check_products
-from tilefw.simt.description import SharedForm
+from tilefw.simt.description import LaneMachine, SharedForm
+from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts
+from tilefw.simt.layout.atom_layouts import AtomChain
+from tilefw.simt.layout.atom_recipes import DotTypes
 from tilefw.simt.layout.shared_operand import SharedOperand
 from tilefw.testing.lane_interpreter import LaneFault, run
 from tilefw.tile.nested_ops import nested_ops
@@ -86,3 +91,12 @@ def test_a_form_places_elements_as_its_description_says(row_bytes, fast):
             place ^= (place >> 3) & (row_bytes - 16)
             element = across * 64 + along if fast == 1 else along * 64 + across
             assert operand.offset(element) == place
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_sums_that_a_unit_keeps_short_are_for_dots_that_allow_them(allowed: bool) -> None:
+    chip = replace(FOURS, atoms=tuple(replace(atom, imprecise=atom.asynchronous) for atom in FOURS.atoms))
+    source = FactorSource(True, (1, 0))
+    types = DotTypes("f16", "f16", "f32", imprecise=allowed)
+    found = asynchronous_layouts((32, 32, 32), types, LaneMachine(chip, 4), AtomChain.NONE, (source, source))
+    assert (found is not None) is allowed

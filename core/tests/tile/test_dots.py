@@ -48,6 +48,37 @@ def _cut(x: np.ndarray) -> np.ndarray:
     return numbers.round_to(x, F32, "rtz").astype(np.float32)
 
 
+def in_a_short_sum(products: np.ndarray, acc: np.ndarray) -> np.ndarray:
+    """Blocks of 32 products and the sum before, each cut 13 bits behind the leading one of the largest."""
+    total = acc.astype(np.float64)
+    for start in range(0, products.shape[1], 32):
+        terms = np.concatenate([products[:, start : start + 32], total[:, None]], axis=1)
+        largest = np.frexp(np.abs(terms).max(1, keepdims=True))[1] - 1
+        total = np.ldexp(np.trunc(np.ldexp(terms, 13 - largest)), largest - 13).sum(1)
+        total = _cut(total).astype(np.float64)
+    return total
+
+
+@settings(max_examples=80, deadline=None)
+@given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["fp8e4nv", "fp8e5"]), spread=st.integers(0, 3))
+def test_sums_that_are_kept_short_leave_no_bound_of_imprecise_ones(sizes, seed, dtype, spread) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n = sizes
+    a, b, acc = drawn(rng, (m, k), dtype, spread), drawn(rng, (k, n), dtype, spread), drawn(rng, (m, n), "fp32", spread)
+    expected = dot(value(a), value(b), value(acc), F32, imprecise=True)
+    assert compare(in_a_short_sum(a[:, :, None] * b[None], acc), expected).wrong == 0
+
+
+def test_imprecise_sums_of_small_integers_are_exact_and_those_of_larger_ones_not() -> None:
+    ones, acc = value(np.ones((2, 64))), value(np.zeros((2, 2)))
+    for size, exact in ((1.0, True), (448.0, True), (447.0, False)):
+        factor = value(np.full((64, 2), size))
+        bound = dot(ones, factor, acc, F32, imprecise=True).err
+        assert (bound is None or not bound.any()) is exact
+        precise = dot(ones, factor, acc, F32).err
+        assert precise is None or not precise.any()
+
+
 @settings(max_examples=80, deadline=None)
 @given(sizes=SIZES, seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["fp16", "bf16", "fp8e4nv", "fp8e5", "fp32"]),
        steps=st.sampled_from(["separate", "fused", "blocks"]), spread=st.integers(0, 6))

@@ -42,6 +42,9 @@ GOOD = """builtin.module {
     %l = tile.constant 1.0 : tensor<16x32xf16>
     %p = tile.constant 2.0 : tensor<16x16xf32>
     %q = tile.trans %l [1, 0] : tensor<16x32xf16>
+    %t = tile.constant 1.0 : tensor<16x16xf8E4M3FN>
+    %u = tile.constant 1.0 : tensor<16x16xf32>
+    %v = tile.dot %t, %t, %u imprecise : tensor<16x16xf8E4M3FN>, tensor<16x16xf8E4M3FN>, tensor<16x16xf32>
     %y = tile.dot_scaled %c by %k, %q, %p : tensor<16x16xi8>, tensor<32x16xf16>, tensor<16x16xf32>, tensor<16x1xi8>
     %y2 = tile.dot_scaled %c outer, %l, %z : tensor<16x16xi8>, tensor<16x32xf16>, tensor<32x32xf32>
     %j = tile.join %e, %s : tensor<16x16xi32>
@@ -88,6 +91,7 @@ MISTAKES = {
     ),
     "a scan along no axis": ("axis 1 reverse :", "axis 2 reverse :", "axis 2 does not fit"),
     "a precision for others than f32": ("%s unsigned :", "%s tf32 :", "input precision tf32 is for operands of f32, got i8"),
+    "imprecise sums of wider floats": ("%a tf32x3 :", "%a imprecise :", "imprecise sums are of 8-bit floats, got f32"),
     "unsigned floats": ("%a tf32x3 :", "%a unsigned :", "unsigned operands are i8"),
     "matrices that do not fit": (
         "%f = tile.flip",

@@ -6,14 +6,19 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from test_ptxas_accepts import ptxas
 
 import tilefw
 import tilefw.language as tl
+from tilefw.api.dtypes import DTYPES
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
+from tilefw.tile.reference.accuracy import compare
+from tilefw.tile.reference.evaluate_dot import dot
+from tilefw.tile.reference.value import EvaluatedValue
 from tilefw_nvidia.chips import named
 from tilefw_nvidia.select.lanes import description
 
@@ -98,3 +103,30 @@ def test_only_a_chip_with_a_rate_for_them_has_products_of_warpgroups():
     atoms = [atom for atom in description(named("sm_90a")).atoms if atom.asynchronous]
     assert {atom.a for atom in atoms} == {"f16", "bf16", "f32", "i8"}
     assert all(atom.waves == 4 and atom.d_layout.covers and atom.b_forms for atom in atoms)
+
+
+@tilefw.jit
+def of_bytes(a, b, out, IMPRECISE: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row, column, k = tl.arange(0, 64), tl.arange(0, N), tl.arange(0, K)
+    left, right = tl.load(a + row[:, None] * K + k[None, :]), tl.load(b + column[None, :] * K + k[:, None])
+    total = tl.dot(left, right, max_num_imprecise_acc=IMPRECISE)
+    tl.store(out + row[:, None] * N + column[None, :], total)
+
+
+@pytest.mark.parametrize("types", [("e4m3fn", "e4m3fn"), ("e5m2", "e4m3fn"), ("e4m3fn", "e5m2")], ids=str)
+def test_sums_of_bytes_stay_in_the_unit_where_the_author_allows_it(types: tuple[str, str], tmp_path: Path) -> None:
+    """With the sums of the hardware (MMA-Sim), which keeps them short: within the bound of such, and beyond that of others."""
+    random, size, depth = np.random.default_rng(9), 64, 256
+    left, right = (random.standard_normal((64, depth)).astype(getattr(ml_dtypes, f"float8_{name}")) for name in types)
+    wanted = left.astype(np.float64) @ right.astype(np.float64).T
+    errors: dict[int, float] = {}
+    for imprecise in (0, depth):
+        out = np.zeros((64, size), np.float32)
+        made = of_bytes[1,](left, right, out, imprecise, size, depth, target=TARGET, numerics="hw", checks="all")
+        errors[imprecise] = float(np.abs(out - wanted).max())
+        assert ("wgmma" in made.artifact.text) is bool(imprecise)
+        a, b = (EvaluatedValue(x.astype(np.float64)[None]) for x in (left, right.T))
+        bound = dot(a, b, EvaluatedValue(np.zeros((1, 64, size))), DTYPES["fp32"], imprecise=bool(imprecise))
+        assert compare(out[None], bound).wrong == 0
+        assembled(made.artifact.text, tmp_path)
+    assert errors[depth] > 16 * errors[0]

@@ -129,8 +129,10 @@ class Builder:
         op = self.insert(ops.ScanOp([tile.ssa for tile in tiles], axis, Region(combine), reverse))
         return [RuntimeValue(ssa, tile.type) for ssa, tile in zip(op.results, tiles, strict=True)]
 
-    def dot(self, left: RuntimeValue, right: RuntimeValue, acc: RuntimeValue, precision: str, unsigned: bool) -> RuntimeValue:
-        return self.value(ops.DotOp(left.ssa, right.ssa, acc.ssa, precision, unsigned), acc.type)
+    def dot(
+        self, left: RuntimeValue, right: RuntimeValue, acc: RuntimeValue, precision: str, unsigned: bool, imprecise: bool = False
+    ) -> RuntimeValue:
+        return self.value(ops.DotOp(left.ssa, right.ssa, acc.ssa, precision, unsigned, imprecise), acc.type)
 
     def dot_scaled(
         self, left: RuntimeValue, right: RuntimeValue, acc: RuntimeValue, scales: Sequence[RuntimeValue | None],

@@ -59,7 +59,8 @@ class MatrixAtom:
     layout then says which threads give the address of its first element: all of its waves.
 
     Two elements of e2m1 are a byte: the layout of such an operand has half as many k, each two neighbours, the even one in the low
-    bits. With `scales` the product is of elements times the powers of two of their groups.
+    bits. With `scales` the product is of elements times the powers of two of their groups. An `imprecise` atom keeps sums shorter
+    than `d` is, and serves dots that allow it.
     """
 
     name: str
@@ -80,6 +81,7 @@ class MatrixAtom:
     scales: AtomScales | None = None
     a_forms: tuple[SharedForm, ...] = ()
     b_forms: tuple[SharedForm, ...] = ()
+    imprecise: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,14 @@ def dot(
     _check_types(left.dtype, right.dtype)
     shape = _product_shape(left.shape, right.shape)
     precision = _precision(input_precision, allow_tf32)
-    _check_imprecise(max_num_imprecise_acc, left)
+    imprecise = _may_be_imprecise(max_num_imprecise_acc, left)
     element = _result_type(left.dtype, acc, out_dtype)
     start = constant(b, 0, element, shape) if acc is None else _accumulator(acc, shape, element, left.dtype)
     if tl.float8e4b15 in (left.dtype, right.dtype):
         left, right = cast(b, left, tl.float16), cast(b, right, tl.float16)  # the format has no matrix arithmetic anywhere
     left, right, start = (_one_batch(b, value) for value in (left, right, start))
-    product = b.dot(left, right, start, precision if left.dtype.is_fp32() else "ieee", left.dtype == tl.uint8)
+    imprecise &= left.dtype.is_fp8()  # not what was widened
+    product = b.dot(left, right, start, precision if left.dtype.is_fp32() else "ieee", left.dtype == tl.uint8, imprecise)
     return product if len(shape) <= 3 else b.reshape(product, shape)
 
 
@@ -98,16 +99,18 @@ def _precision(input_precision: Any, allow_tf32: Any) -> str:
     return input_precision.lower()
 
 
-def _check_imprecise(count: Any, left: RuntimeValue) -> None:
-    """A permission to add that many products less exactly; nothing uses it, so it only has to make sense."""
+def _may_be_imprecise(count: Any, left: RuntimeValue) -> bool:
+    """A permission to add that many products of 8-bit floats less exactly: whether it is for all of them, so that the sums may stay
+    in the unit. For fewer it is not used."""
     if isinstance(count, RuntimeValue):
         raise not_constexpr("max_num_imprecise_acc")
     if count is None:
-        return
+        return False
     if not isinstance(count, int) or count < 0:
         raise CompileError(f"max_num_imprecise_acc is a number of products, not {describe(count)}", "TFW0212")
     if left.dtype.is_fp8() and count > left.shape[-1]:
         raise CompileError(f"max_num_imprecise_acc is {count}, but only {left.shape[-1]} products are added", "TFW0212")
+    return left.dtype.is_fp8() and count == left.shape[-1]
 
 
 def _result_type(operand: tl.dtype, acc: Any, out_dtype: Any) -> tl.dtype:

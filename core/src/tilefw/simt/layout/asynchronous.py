@@ -83,7 +83,7 @@ def _multiplying(types: DotTypes, machine: LaneMachine) -> Iterator[tuple[Matrix
             )
             sums = atom.d == types.acc or (types.acc == "f16" and atom.d == "f32")
             enough = machine.waves % atom.waves == 0
-            one = len(recipe.products) == 1 and atom.unsigned == types.unsigned
+            one = len(recipe.products) == 1 and atom.unsigned == types.unsigned and atom.imprecise <= types.imprecise
             if atom.asynchronous and as_they_are and sums and enough and one:
                 yield atom, recipe
 

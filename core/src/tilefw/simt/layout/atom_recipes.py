@@ -13,7 +13,7 @@ _FP8 = ("f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "!tile.fp8e4b15")
 class DotTypes:
     """Element types of a dot as tile IR names them, and how it is to be computed (`tile.dot`).
 
-    `group` elements along k share a scale (`tile.dot_scaled`); 0 without scales.
+    `group` elements along k share a scale (`tile.dot_scaled`); 0 without scales. `imprecise`: sums may be kept shorter.
     """
 
     a: str
@@ -22,6 +22,7 @@ class DotTypes:
     precision: str = "ieee"
     unsigned: bool = False
     group: int = 0
+    imprecise: bool = False
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def types_of(op: DotOp) -> DotTypes:
     a, b, acc = (types.dtype_of(v.type).ir for v in (op.a, op.b, op.acc))
     if isinstance(op, DotScaledOp):
         return DotTypes(op.left.format.ir, op.right.format.ir, acc, group=op.sizes[-1] // op.groups)
-    return DotTypes(a, b, acc, op.input_precision, op.unsigned)
+    return DotTypes(a, b, acc, op.input_precision, op.unsigned, imprecise=op.imprecise)
 
 
 def shape_of(op: DotOp) -> tuple[int, ...]:

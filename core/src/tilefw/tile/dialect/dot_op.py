@@ -33,19 +33,24 @@ class DotOp(TileOp):
     """`a` · `b` + `acc`: [M, K] · [K, N] + [M, N], or all three with one batch dim in front; the result has `acc`'s type.
 
     Element types: f16, bf16, f32, f64, i8 and any two 8-bit floats, with the accumulators of `ACCUMULATORS`. i8 is signed, or
-    in both operands `unsigned`. Integer sums wrap. `input_precision` is for operands of f32; all others take "ieee".
+    in both operands `unsigned`. Integer sums wrap. `input_precision` is for operands of f32; all others take "ieee". With
+    `imprecise` a unit may keep the sums of 8-bit floats to 13 bits behind the leading one of the largest.
     """
 
     name = "tile.dot"
     operand_count = 3
-    property_names = frozenset({"input_precision", "unsigned"})
+    property_names = frozenset({"input_precision", "unsigned", "imprecise"})
     traits = PURE
 
-    def __init__(self, a: Value, b: Value, acc: Value, input_precision: str = "ieee", unsigned: bool = False) -> None:
+    def __init__(
+        self, a: Value, b: Value, acc: Value, input_precision: str = "ieee", unsigned: bool = False, imprecise: bool = False
+    ) -> None:
         values = [value_of(a), value_of(b), value_of(acc)]
         properties: dict[str, Attribute] = {"input_precision": string_attr(input_precision)}
         if unsigned:
             properties["unsigned"] = UnitAttr()
+        if imprecise:
+            properties["imprecise"] = UnitAttr()
         super().__init__(operands=values, result_types=[values[2].type], properties=properties)
 
     @property
@@ -74,6 +79,11 @@ class DotOp(TileOp):
         return "unsigned" in self.properties
 
     @property
+    def imprecise(self) -> bool:
+        """Whether sums of 8-bit floats may be kept shorter than the accumulator's type."""
+        return "imprecise" in self.properties
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """Batch (1 without a batch dim), M, N and K."""
         a, b = types.shape_of(self.a.type), types.shape_of(self.b.type)
@@ -81,7 +91,7 @@ class DotOp(TileOp):
 
     def onto(self, acc: SSAValue) -> DotOp:
         """The same product added to something else."""
-        return DotOp(self.a, self.b, acc, self.input_precision, self.unsigned)
+        return DotOp(self.a, self.b, acc, self.input_precision, self.unsigned, self.imprecise)
 
     def problem(self) -> str | None:
         a, b, acc = self.operand_types
@@ -93,6 +103,8 @@ class DotOp(TileOp):
             return f"input precision is {', '.join(INPUT_PRECISIONS)}, got {self.input_precision}"
         if self.input_precision != "ieee" and element != types.f32:
             return f"input precision {self.input_precision} is for operands of f32, got {element}"
+        if self.imprecise and types.dtype_of(element).name not in FP8:
+            return f"imprecise sums are of 8-bit floats, got {element}"
         return "unsigned operands are i8" if self.unsigned and element != types.i8 else None
 
     def print(self, printer: Printer) -> None:
@@ -103,6 +115,8 @@ class DotOp(TileOp):
             printer.print_string(f" {self.input_precision}")
         if self.unsigned:
             printer.print_string(" unsigned")
+        if self.imprecise:
+            printer.print_string(" imprecise")
         print_types(printer, self.attributes, self.operand_types)
 
     @classmethod
@@ -112,11 +126,12 @@ class DotOp(TileOp):
         unresolved = parse_operands(parser)
         precision = next((word for word in INPUT_PRECISIONS if parser.parse_optional_keyword(word)), "ieee")
         unsigned = parser.parse_optional_keyword("unsigned") is not None
+        imprecise = parser.parse_optional_keyword("imprecise") is not None
         attributes, found = parse_types_at_end(parser)
         if len(unresolved) != 3:
             parser.raise_error(f"tile.dot takes 3 operands, got {len(unresolved)}", position)
         a, b, acc = parser.resolve_operands(unresolved, found, position)
-        op = cls(a, b, acc, precision, unsigned)
+        op = cls(a, b, acc, precision, unsigned, imprecise)
         op.attributes = attributes
         return op
 

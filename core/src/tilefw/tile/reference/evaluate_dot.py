@@ -17,6 +17,7 @@ from tilefw.tile.reference.rounding_bounds import F64_UNIT, beyond, doubtful, fi
 from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle
 
 _LEAST = 5e-324
+_SHORT_BITS = 13  # of imprecise sums, behind the leading one of the largest (MMA-Sim, arXiv 2511.10909: products of e4m3 and e5m2)
 _FLUSHED = 2.0**-126  # below, f32 may have no number left after a rounding of its own
 
 
@@ -45,20 +46,21 @@ _SPLITS = {
 
 def dot(
     a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, *, unsigned: bool = False, precision: str = "ieee",
-    extra_steps: int = 0,
+    extra_steps: int = 0, imprecise: bool = False,
 ) -> EvaluatedValue:
     """`a` · `b` + `acc` for `acc` of element type `result`; floats are f64 arrays, i8 its NumPy type.
 
-    `extra_steps` are roundings that a sum may take besides those of its additions.
+    `extra_steps` are roundings that a sum may take besides those of its additions; `imprecise`: sums are kept shorter.
     """
     with np.errstate(all="ignore"):
         if not result.is_float:
             return _integers(a, b, acc, result, unsigned)
-        return _floats(a, b, acc, result, _SPLITS.get(precision), extra_steps)
+        return _floats(a, b, acc, result, _SPLITS.get(precision), extra_steps, imprecise)
 
 
 def summed_onto(
-    x: EvaluatedValue, factors: tuple[EvaluatedValue, EvaluatedValue], product: EvaluatedValue, result: DType, precision: str
+    x: EvaluatedValue, factors: tuple[EvaluatedValue, EvaluatedValue], product: EvaluatedValue, result: DType, precision: str,
+    imprecise: bool = False,
 ) -> Array | None:
     """What is added to the bound of `x` + `product`, the dot of `factors`, because a matrix unit may add the products onto `x` one
     after the other, as compilers have it do: each of these additions rounds a number of `x`'s size, and of the products' size,
@@ -74,14 +76,14 @@ def summed_onto(
         onto = np.abs(without_infinities(x.x)) + (0.0 if x.err is None else np.where(np.isfinite(x.err), x.err, 0.0))
         left, right = (np.abs(without_infinities(v.x)) for v in (a, b))
         reach = a.x.shape[-1] * left.max(-1, keepdims=True) * right.max(-2, keepdims=True) + onto  # at most
-        exact = known & _exact(a.x, b.x, x.x, reach, result) if plain else np.zeros((), np.bool_)
+        exact = known & _exact(a.x, b.x, x.x, reach, result, imprecise) if plain else np.zeros((), np.bool_)
         if exact.all():
             return None
-        rate = growth(_steps(a, split), 2.0**-result.mantissa_bits)
+        rate = growth(_steps(a, split), 2.0 ** -_kept_bits(result, imprecise))
         bounded = np.zeros((), np.bool_) if product.err is None else product.err > _LEAST
         if not (exact | bounded).all() or beyond(reach + rate * reach, result).any():
             reach = np.matmul(left, right) + onto
-            exact = known & _exact(a.x, b.x, x.x, reach, result) if plain else exact
+            exact = known & _exact(a.x, b.x, x.x, reach, result, imprecise) if plain else exact
         more = np.where(exact, 0.0, rate * np.where(bounded, onto, reach))
         more = np.where(beyond(reach + more, result), np.inf, more)  # an order may overflow
         more = np.where(np.isfinite(x.x + product.x), more, 0.0)  # infinities and NaN come of every order
@@ -106,6 +108,7 @@ def _integers(a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result:
 
 def _floats(
     a: EvaluatedValue, b: EvaluatedValue, acc: EvaluatedValue, result: DType, split: _Split | None, extra_steps: int,
+    imprecise: bool,
 ) -> EvaluatedValue:
     size = a.x.shape[-1]
     total = np.matmul(a.x, b.x) + acc.x
@@ -120,10 +123,10 @@ def _floats(
         carried = _unbounded(_unbounded(carried, off_left, -1), off_right, -2)
     reach = reach + np.abs(without_infinities(acc.x)) + (0.0 if acc.err is None else acc.err)
     steps = _steps(a, split) + extra_steps
-    rounding = (growth(steps, 2.0**-result.mantissa_bits) + growth(size + 1, F64_UNIT)) * reach
+    rounding = (growth(steps, 2.0 ** -_kept_bits(result, imprecise)) + growth(size + 1, F64_UNIT)) * reach
     rounding = rounding + steps * numbers.ulp(np.zeros(()), result)  # products may underflow, each on its own
     if not carried.all():
-        rounding = np.where((carried == 0) & _exact(a.x, b.x, acc.x, reach, result), 0.0, rounding)
+        rounding = np.where((carried == 0) & _exact(a.x, b.x, acc.x, reach, result, imprecise), 0.0, rounding)
     err = carried + rounding
     err = np.where(beyond(reach + err, result), np.inf, err)
     if not np.isfinite(total).all():
@@ -192,11 +195,16 @@ def _shortened(x: Array, bits: int) -> Array:
     return (codes & ~np.int64((1 << (52 - bits)) - 1)).view(np.float64)
 
 
-def _exact(a: Array, b: Array, acc: Array, reach: Array, result: DType) -> Array:
+def _kept_bits(result: DType, imprecise: bool) -> int:
+    return min(_SHORT_BITS, result.mantissa_bits) if imprecise else result.mantissa_bits
+
+
+def _exact(a: Array, b: Array, acc: Array, reach: Array, result: DType, imprecise: bool) -> Array:
     """Where all products and the accumulator are multiples of one power of two that no order rounds."""
     rows = lowest_bit(without_infinities(a)).min(-1)[..., :, None]
     columns = lowest_bit(without_infinities(b)).min(-2)[..., None, :]
     if not (reach <= np.ldexp(1.0, int(rows.max()) + int(columns.max()) + result.mantissa_bits + 1)).any():
         return np.zeros((), np.bool_)
     lowest = np.minimum(rows + columns, lowest_bit(without_infinities(acc)))
-    return fits(reach, lowest, result)
+    short = np.ones((), np.bool_) if not imprecise else np.asarray(reach <= np.exp2(lowest + _kept_bits(result, imprecise)))
+    return fits(reach, lowest, result) & short

@@ -78,7 +78,9 @@ def _allow_for_accumulation(op: Any, operands: list[EvaluatedValue], found: Eval
             continue
         acc = frame[made.acc]
         if acc.err is None and not acc.x.any():
-            more = summed_onto(other, _factors(made, frame), product, types.dtype_of(value.type), made.input_precision)
+            more = summed_onto(
+                other, _factors(made, frame), product, types.dtype_of(value.type), made.input_precision, made.imprecise
+            )
             if more is not None:
                 found.err = more if found.err is None else found.err + more
                 settle(found, None)
@@ -145,7 +147,7 @@ def _moved_together(op: StructuralOp, operands: list[EvaluatedValue], index: int
 def _dot(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     a, b, acc = (frame[operand] for operand in op.operands)
     result = types.dtype_of(op.acc.type)
-    return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision)]
+    return [dot(a, b, acc, result, unsigned=op.unsigned, precision=op.input_precision, imprecise=op.imprecise)]
 
 
 def _dot_scaled(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:

@@ -8,6 +8,7 @@ along k or, for elements of two bytes, along the other dim. Cost: issue cycles o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Code, Const, Element, LinearLayout, MatrixAtom, SharedForm, SharedSource
@@ -23,9 +24,12 @@ _K_BYTES = 32  # of a row of A, all shapes
 # By PTX's element: its bits, tile IR's name, what f32 is taken for.
 _ELEMENTS: Mapping[str, tuple[int, str, str]] = {
     "f16": (16, "f16", ""), "bf16": (16, "bf16", ""), "tf32": (32, "f32", "tf32"), "s8": (8, "i8", ""), "u8": (8, "i8", ""),
+    "e4m3": (8, "f8E4M3FN", ""), "e5m2": (8, "f8E5M2", ""),
 }
+_FP8 = ("e4m3", "e5m2")  # which multiply each other too, with imprecise sums
 _SUMS: Mapping[str, tuple[str, ...]] = {
     "f16": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",), "u8": ("s32",),
+    "e4m3": ("f32",), "e5m2": ("f32",),
 }
 _RESULTS: Mapping[str, str] = {"f32": "f32", "f16": "f16", "s32": "i32"}
 # Bits 62 and 63 of a descriptor, by the bytes of a row (PTX ISA, "Matrix Descriptor Format").
@@ -38,22 +42,23 @@ def warpgroup_atoms(chip: Chip) -> Iterator[MatrixAtom]:
     """The products of a warpgroup that the chip has a rate for."""
     for element in _ELEMENTS:
         for sums in _SUMS[element] if element in chip.warpgroup_rates else ():
-            for columns in _COLUMNS:
-                opcode = f"{MULTIPLY}.m{ROWS}n{columns}k{_K_BYTES * 8 // _ELEMENTS[element][0]}.{sums}.{element}.{element}"
+            for other, columns in product(_FP8 if element in _FP8 else (element,), _COLUMNS):
+                opcode = f"{MULTIPLY}.m{ROWS}n{columns}k{_K_BYTES * 8 // _ELEMENTS[element][0]}.{sums}.{element}.{other}"
                 if instruction_set(chip).opcode(opcode).exists:
-                    yield from (_atom(opcode, element, sums, columns, chip, registers) for registers in (False, True))
+                    yield from (_atom(opcode, (element, other), sums, columns, chip, registers) for registers in (False, True))
 
 
-def _atom(opcode: str, element: str, sums: str, n: int, chip: Chip, registers: bool) -> MatrixAtom:
+def _atom(opcode: str, elements: tuple[str, str], sums: str, n: int, chip: Chip, registers: bool) -> MatrixAtom:
+    element = elements[0]
     bits, name, precision = _ELEMENTS[element]
     k = _K_BYTES * 8 // bits
     forms = tuple(SharedForm(size, along) for size in _SWIZZLES for along in ((True, False) if bits == 16 else (True,)))
     left = _of_warps(operand_a(element, bits, WARP_ROWS, k), k) if registers else _pointed((ROWS, k))
     return MatrixAtom(
-        opcode + _FROM_REGISTERS * registers, ROWS, n, k, name, name, _RESULTS[sums], left, _pointed((k, n)),
+        opcode + _FROM_REGISTERS * registers, ROWS, n, k, name, _ELEMENTS[elements[1]][1], _RESULTS[sums], left, _pointed((k, n)),
         _of_warps(accumulator(sums, WARP_ROWS), n), cost=ROWS * n * k / (WARPS * chip.warpgroup_rates[element]),
         precision=precision, unsigned=element == "u8", waves=WARPS, asynchronous=True,
-        a_forms=() if registers else forms, b_forms=forms,
+        a_forms=() if registers else forms, b_forms=forms, imprecise=element in _FP8,
     )
 
 
