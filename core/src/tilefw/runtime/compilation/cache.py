@@ -1,7 +1,8 @@
 """The disk cache of artifacts: found by key, checked on the way in, written atomically, bounded in size, shared by processes.
 
-A damaged, unknown or half-written entry is a miss, never an error; nothing in an entry is executed or unpickled. A folder
-that cannot be written makes every compile a miss, which `tilefw doctor` says.
+A damaged, unknown or half-written entry is a miss, never an error; nothing in an entry is unpickled. Code of the host that is
+kept here (of its own target, and of the simulator's compiled form) is executed: the folder is the user's own. A folder that cannot
+be written makes every compile a miss, which `tilefw doctor` says.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ from functools import lru_cache
 import numpy as np
 
 from tilefw.api.errors import UsageError
-from tilefw.sim.compiled.native import NativeFunction, available, object_of
+from tilefw.sim.compiled.kept_code import kept_object, object_for
+from tilefw.sim.compiled.native import NativeFunction, available
 from tilefw.sim.floats import Array
 
 LOAD_SECONDS = 0.1
 """What LLVM itself costs where the process does not have it yet (llvmlite 0.50: 0.07 to 0.12 s)."""
-LOOPS_SECONDS = 0.2
-"""What a function with loops costs to optimise (0.1 to 0.2 s)."""
+LOOPS_SECONDS, KEPT_SECONDS = 0.2, 0.02
+"""What a function with loops costs: to optimise (0.1 to 0.2 s), and where its code is kept on disk."""
 _MODES = ("0", "1", "always")
 
 
@@ -59,7 +60,12 @@ def spent_on(text: Callable[[int], str], variant: int) -> Spent:
 
 @lru_cache(maxsize=64)
 def _native(text: Callable[[int], str], variant: int) -> NativeFunction:
-    return NativeFunction(object_of(text(variant), loops=True))
+    return NativeFunction(object_for(text(variant), loops=True))
+
+
+@lru_cache(maxsize=64)
+def _is_kept(text: Callable[[int], str], variant: int) -> bool:
+    return kept_object(text(variant), loops=True) is not None
 
 
 @lru_cache(maxsize=8)
@@ -87,8 +93,10 @@ class LazyFunction:
 
     def ready(self) -> bool:
         """Whether it is compiled, or now pays to be."""
-        if self._native is None and self._spent is not None and self._spent.seconds > LOOPS_SECONDS + load_seconds():
-            self._native = _native(self._text, self._variant)
+        if self._native is None and self._spent is not None:
+            spent = self._spent.seconds - load_seconds()
+            if spent > LOOPS_SECONDS or (spent > KEPT_SECONDS and _is_kept(self._text, self._variant)):
+                self._native = _native(self._text, self._variant)
         return self._native is not None
 
     def plainly(self, act: Callable[[], object]) -> None:

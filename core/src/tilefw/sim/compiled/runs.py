@@ -16,8 +16,9 @@ from math import gcd
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.compiled.kept_code import object_for
 from tilefw.sim.compiled.lines import NotPrinted
-from tilefw.sim.compiled.native import NativeFunction, available, object_of, processor
+from tilefw.sim.compiled.native import NativeFunction, available, processor
 from tilefw.sim.compiled.nests import Axes, FunctionText, function_text
 from tilefw.sim.compiled.pricing import Spent, load_seconds, mode
 from tilefw.sim.compiled.traced import MERGE, Guarded, Part, Slots, Traced, TracedLanes, primitives, trace_run
@@ -42,7 +43,7 @@ _ALIGNED = 64
 
 @lru_cache(maxsize=1024)
 def _native(text: str) -> NativeFunction:
-    return NativeFunction(object_of(text))
+    return NativeFunction(object_for(text))
 
 
 class Compiled:
