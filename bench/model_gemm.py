@@ -5,6 +5,7 @@ A kernel whose tile is not stated takes the fastest of the tiles that its librar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil
@@ -37,7 +38,8 @@ class Tile:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """`batch` products of m × n × k: `kind` of multiply-add, bytes of an operand's and a result's element. `warm`: operands that
-    the last cache holds are in it."""
+    the last cache holds are in it. `scaled`: operands have scales for each 128 of K, by which lanes
+    multiply the sums."""
 
     m: int
     n: int
@@ -47,6 +49,7 @@ class Problem:
     out: int
     batch: int = 1
     warm: bool = False
+    scaled: bool = False
 
     @property
     def operations(self) -> float:
@@ -100,11 +103,18 @@ _MATRIX_CORES = tuple(
 )
 
 
+# Tiles in the names of kernels: Composable Kernel's threads, rows, columns and depth; rows and columns of aiter's assembly.
+_CK = re.compile(r"kernel=\S*?_256x(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_")
+_ASM = re.compile(r"kernel=\S*?_(?P<m>\d+)x(?P<n>\d+)E")
+
+
 def predicted_gemm(row: Row) -> Predicted:
     """The time of a row of products. Raises CannotModelError."""
     chip = row.figures()
     if row.clock():
         chip = at_clock(chip, row.clock() or 0)
+    if row.implementation.endswith("fast.cu kernel 1"):
+        raise CannotModelError("a kernel without tiles is no product of a library")
     if row.kind == "grouped gemm":
         return _grouped(row, chip)
     problem = _problem(row)
@@ -131,7 +141,10 @@ def outlined(chip: ChipFigures, problem: Problem, tile: Tile, *, lanes_copy: boo
     workgroups = across * down * tile.split * problem.batch
     steps = max(1, ceil(problem.k / tile.k / tile.split))
     moved = (tile.m + tile.n) * tile.k * problem.size
-    step = Work({problem.kind: float(tile.m * tile.n * tile.k)}, shared=_shared(chip, problem, tile), staged=moved, read=moved)
+    scaling = 2.0 * tile.m * tile.n * tile.k / 128 if problem.scaled else 0.0
+    step = Work(
+        {problem.kind: float(tile.m * tile.n * tile.k)}, scaling, shared=_shared(chip, problem, tile), staged=moved, read=moved
+    )
     result = tile.m * tile.n * (problem.out if tile.split == 1 else 8)
     # Waves that copy store results as the matrix unit leaves them: 16 lanes have 16 neighbours.
     filled = min(1.0, 16 * problem.out / 64) if lanes_copy else 1.0
@@ -164,7 +177,17 @@ def _problem(row: Row) -> Problem:
     size = {"f8": 1, "s8": 1, "tf32": 4, "f32": 4}.get(kind, 2)
     out = size if "Triton" in row.implementation and kind != "s8" else max(2, size)
     warm = "CUDA graph" in row.config and "cuBLAS" not in row.implementation and "weight copies" not in row.config
-    return Problem(int(n["M"]), int(n["N"]), int(n["K"]), kind, size, out, int(n.get("B", 1)), warm or "CUDA-graph" in row.config)
+    return Problem(
+        int(n["M"]),
+        int(n["N"]),
+        int(n["K"]),
+        kind,
+        size,
+        out,
+        int(n.get("B", 1)),
+        warm or "CUDA-graph" in row.config,
+        "block" in row.dtype,
+    )
 
 
 def _launch(row: Row, chip: ChipFigures) -> float:
@@ -193,6 +216,12 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
     if "BLOCK=" in row.config:
         m, n_, k = (int(part) for part in row.config.split("BLOCK=")[1].split()[0].split("x"))
         return (Tile(m, n_, k, int(n.get("warps", 8)), int(n.get("buffers", 2)), int(n.get("GROUP_SIZE_M", 8))),)
+    named = _CK.search(row.config) or _ASM.search(row.config)
+    if named:
+        m, n_, k = (
+            (int(named[part]) for part in ("m", "n", "k")) if "k" in named.groupdict() else (int(named["m"]), int(named["n"]), 128)
+        )
+        return (Tile(m, n_, k, 4, 2, split=max(1, int(n.get("splitK", 1)))),)
     if chip["lanes"] == 64:
         return _MATRIX_CORES
     if "Triton" in row.implementation:
@@ -202,7 +231,7 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
 
 
 def _pipeline(row: Row, chip: ChipFigures) -> dict[str, bool]:
-    lanes = chip["lanes"] == 64 and ("Triton" in row.implementation or "TLX" in row.implementation)
+    lanes = chip["lanes"] == 64 and any(word in row.implementation for word in ("Triton", "TLX", "CK"))
     return {"lanes_copy": lanes, "waits": "not pipelined" in row.config}
 
 

@@ -117,7 +117,7 @@ def _seconds(chip: ChipFigures, outline: Outline, clock: float) -> tuple[float, 
     ends = chip["workgroup_cycles"] + latency + _together(first.values()) + _together(last.values())
     busy = most * _together(units.values()) + ends
     turns = -(-most // resident)
-    chain = turns * (ends + outline.steps * _chain(chip, outline, latency, resident))
+    chain = turns * (ends + outline.steps * _chain(chip, outline, latency, resident, max(step["L1"], step["L2"])))
     moving = {
         "memory": outline.memory / (chip["memory_rate"] * 1e9),
         "middle cache": outline.middle / _middle_rate(chip),
@@ -169,8 +169,9 @@ def _units(chip: ChipFigures, work: Work, active: int, hertz: float) -> dict[str
     return found
 
 
-def _chain(chip: ChipFigures, outline: Outline, latency: float, resident: int) -> float:
-    """Cycles from one step of a workgroup to its next, with `resident` of them on a processor."""
+def _chain(chip: ChipFigures, outline: Outline, latency: float, resident: int, moved: float) -> float:
+    """Cycles from one step of a workgroup to its next, with `resident` of them on a processor; `moved`: cycles in which its
+    bytes come from the caches, when all processors ask."""
     work, schedulers = outline.step, chip["schedulers"]
     own = schedulers / outline.waves
     matrix = sum(count / chip[f"{kind}_rate"] for kind, count in work.matrix.items())
@@ -184,7 +185,6 @@ def _chain(chip: ChipFigures, outline: Outline, latency: float, resident: int) -
     else:
         matrix = matrix * max(1.0, own) + work.vector / chip["issue_rate"] * own
     shared, staged = work.shared / chip["shared_rate"], work.staged / chip["shared_rate"]
-    moved = work.read / chip["l1_rate"]
     if not work.read:
         return matrix
     if outline.through_shared:  # waves of one scheduler take turns: while one reads its operands, the others multiply
