@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import CompileError, UnsupportedError, UsageError
 from tilefw.cli.arguments import add_assignments, literal, literals, parser, whole
-from tilefw.cli.models import add_fuse, compile_model
+from tilefw.cli.models import add_model_options, compile_model
 from tilefw.cli.opt import print_after
 from tilefw.cli.output import write_file, write_stdout
 from tilefw.graph.model_readers import is_model
@@ -29,9 +29,10 @@ def main(summary: str, argv: list[str]) -> int:
     args = parse.parse_all(argv)
     if is_model(args.kernel):
         _refuse_for_model(parse, args)
-        return compile_model(args.kernel, args.target, args.output, args.fuse)
-    if args.fuse:
-        raise UsageError("--fuse goes with a model", code="TFW0917", help="tilefw compile MODEL.onnx --fuse … -o MODEL.tfm")
+        return compile_model(args.kernel, args.target, args.output, args.fuse, args.size)
+    for name in ("fuse", "size"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw compile MODEL.onnx --{name} …")
 
     from tilefw.runtime import config
     from tilefw.runtime.compilation import compiler, pass_run
@@ -61,7 +62,7 @@ def main(summary: str, argv: list[str]) -> int:
 def _refuse_for_model(parse: Any, args: argparse.Namespace) -> None:
     """Raise UsageError for an option that says how one kernel is compiled."""
     for name, value in vars(args).items():
-        if name not in ("kernel", "target", "output", "fuse") and value != parse.get_default(name):
+        if name not in ("kernel", "target", "output", "fuse", "size") and value != parse.get_default(name):
             raise UsageError(f"--{name.replace('_', '-')} does not go with a model", code="TFW0917")
 
 
@@ -90,7 +91,7 @@ def _parser(summary: str) -> Any:
     add_assignments(parse, "--extent", "bytes behind each pointer, for such a target")
     add_assignments(parse, "--option", "launch keywords that shape code, such as num_warps=8")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="the inputs of a library kernel's launch")
-    add_fuse(parse)
+    add_model_options(parse)
     parse.add_argument("--print-between-passes", action="store_true", help="the module after every pass, on stderr")
     parse.add_argument("--time-passes", action="store_true", help="milliseconds of every pass, on stderr")
     return parse

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
-from tilefw.cli.arguments import execution
+from tilefw.cli.arguments import add_assignments, execution
 from tilefw.cli.model_report import (
     RunProgress,
     certificate_to_json,
@@ -36,19 +36,28 @@ FUSES: Mapping[str | None, bool | None] = {None: None, "all": True, "none": Fals
 ARRAY_FILE_LIMIT = 1 << 34  # bytes of all arrays of one file
 
 
-def add_fuse(parse: argparse.ArgumentParser) -> None:
-    """The option that says which nodes of a model share a launch."""
+def add_model_options(parse: argparse.ArgumentParser) -> None:
+    """The options that say which nodes of a model share a launch, and the sizes that it leaves open."""
+    add_assignments(parse, "--size", "sizes that a model leaves open, such as batch=1")
     parse.add_argument("--fuse", choices=("all", "none"), help="which nodes of a model share launches: all that can, or none")
 
 
-def compile_model(path: str, target: str | None, output: str | None, fuse: str | None) -> int:
+def sizes_said(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """The sizes of the command line. Raises UsageError TFW0917 for one that is no whole number."""
+    for name, text in pairs:
+        if not text.isdecimal():
+            raise UsageError(f"--size {name}={text}: a size is a whole number", code="TFW0917")
+    return {name: int(text) for name, text in pairs}
+
+
+def compile_model(path: str, target: str | None, output: str | None, fuse: str | None, sizes: Sequence[tuple[str, str]]) -> int:
     """Write the model's plan for a target to a file."""
     if output is None or not output.endswith(PLAN_SUFFIX):
         raise UsageError(f"a model is compiled to a file `*{PLAN_SUFFIX}`", "TFW0917", help=f"add -o MODEL{PLAN_SUFFIX}")
     from tilefw.graph import plan_file
     from tilefw.graph.model_readers import read_plan
 
-    plan = read_plan(path, target, fuse=FUSES[fuse])
+    plan = read_plan(path, target, fuse=FUSES[fuse], sizes=sizes_said(sizes))
     try:
         digest = plan_file.save(plan, output)
     except OSError as error:
@@ -66,7 +75,7 @@ def run_model(args: argparse.Namespace) -> int:
     _refuse_together(args)
     begun = time.perf_counter()
     options = execution(args)
-    plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse])
+    plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse], sizes_said(args.size))
     inputs = _arrays(args.input) if args.input else seeded(plan, args.seed or 0)
     made = time.perf_counter()
     with Session(plan, **options) as session:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser, whole
-from tilefw.cli.models import add_fuse, run_model
+from tilefw.cli.models import add_model_options, run_model
 from tilefw.cli.output import print_json, write_file
 from tilefw.graph.model_readers import is_model
 from tilefw.runtime.compilation.kernel_source import is_bytecode, is_imported
@@ -36,8 +36,8 @@ def main(summary: str, argv: list[str]) -> int:
     if is_model(args.kernel):
         _refuse_for_model(args, dashes)
         return run_model(args)
-    for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse"):
-        if getattr(args, name) not in (None, False, ""):
+    for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse", "size"):
+        if getattr(args, name) not in (None, False, "", []):
             raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.onnx --{name} …")
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
@@ -93,7 +93,7 @@ def _parser(summary: str) -> Parser:
     )
     parse.add_argument("--profile", action="store_true", help="tell the time of a model by kernel and by node")
     parse.add_argument("--timeline", metavar="FILE.json", help="write when each launch of a model ran, for ui.perfetto.dev")
-    add_fuse(parse)
+    add_model_options(parse)
     add_execution(parse)
     add_json(parse)
     return parse

@@ -1,7 +1,8 @@
 """Files of models: which distribution reads files of which suffix, and a model from a path as a plan for a target.
 
 A reader is an entry point of the group `tilefw.frontends`. Its name is the suffix without the dot, its value a function from a path
-to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides, one that lets a target decide what is fused `choice`.
+to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides, one that lets a target decide what is fused `choice`,
+one of models that leave sizes open `sizes`, by their names.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import CodeError, PluginError, UsageError
 
@@ -31,10 +32,12 @@ def readers() -> Mapping[str, EntryPoint]:
     return {f".{point.name}": point for point in entry_points(group=GROUP)}
 
 
-def read_graph(path: str | os.PathLike[str], fuse: bool = True, choice: FusionChoice | None = None) -> KernelGraph:
+def read_graph(
+    path: str | os.PathLike[str], fuse: bool = True, choice: FusionChoice | None = None, sizes: Mapping[str, int] | None = None
+) -> KernelGraph:
     """The model in a file; without `fuse` with a launch for each node, else `choice` is between ways to fuse, where the reader has
-    any. Raises PluginError TFW0993 where nothing reads such files, UsageError TFW0917 where their reader cannot leave nodes apart,
-    and what the reader raises."""
+    any; `sizes` are those that the model leaves open. Raises PluginError TFW0993 where nothing reads such files, UsageError TFW0917
+    where their reader cannot leave nodes apart or takes no sizes, and what the reader raises."""
     suffix = os.path.splitext(path)[1]
     if suffix not in readers():
         known = ", ".join(sorted(readers())) or "none"
@@ -47,28 +50,34 @@ def read_graph(path: str | os.PathLike[str], fuse: bool = True, choice: FusionCh
     except (ImportError, AttributeError) as error:
         point = readers()[suffix]
         raise PluginError(f"the reader of '{suffix}' files, {point.value}, cannot be loaded: {error}", code="TFW0993") from error
-    known = signature(read).parameters
-    if fuse:
-        return read(path) if choice is None or "choice" not in known else read(path, choice=choice)
-    if "fuse" not in known:
+    known, options = signature(read).parameters, dict[str, Any]()
+    if not fuse and "fuse" not in known:
         raise UsageError(f"the reader of '{suffix}' files has no choice of what is fused", code="TFW0917", help="omit --fuse")
-    return read(path, fuse=False)
+    if sizes and "sizes" not in known:
+        raise UsageError(f"models in '{suffix}' files leave no sizes open", code="TFW0917", help="omit --size")
+    if not fuse:
+        options["fuse"] = False
+    elif choice is not None and "choice" in known:
+        options["choice"] = choice
+    return read(path, **options, **({"sizes": sizes} if sizes else {}))
 
 
 def read_plan(
-    path: str | os.PathLike[str], target: str | None, executor: str | None = None, fuse: bool | None = None
+    path: str | os.PathLike[str], target: str | None, executor: str | None = None, fuse: bool | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> ModelPlan:
     """The plan in a file, or that of the model in a file, for a target. Raises CodeError TFW0781 for a plan of another target,
-    UsageError TFW0917 where `fuse` is said of a plan, which has its launches."""
+    UsageError TFW0917 where `fuse` or `sizes` are said of a plan, which has its launches."""
     from tilefw.graph import plan_file
     from tilefw.graph.compile_graph import compile_graph
     from tilefw.graph.target_choice import TargetChoice
 
     if os.path.splitext(path)[1] != PLAN_SUFFIX:
-        return compile_graph(read_graph(path, fuse is not False, TargetChoice(target, executor)), target, executor)
-    if fuse is not None:
+        return compile_graph(read_graph(path, fuse is not False, TargetChoice(target, executor), sizes), target, executor)
+    if fuse is not None or sizes:
         raise UsageError(
-            f"--fuse does not go with {os.fspath(path)}, which is compiled", code="TFW0917", help="say it to `tilefw compile MODEL`"
+            f"--{'size' if sizes else 'fuse'} does not go with {os.fspath(path)}, which is compiled", code="TFW0917",
+            help="say it to `tilefw compile MODEL`",
         )
     plan = plan_file.load(path)
     if target is not None and _name(target) != plan.target:

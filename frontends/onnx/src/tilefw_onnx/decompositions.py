@@ -85,6 +85,18 @@ def _relu(b: ModuleBuilder, _node: Node, values: Values) -> GraphValue:
     return b.map("maxf_nan", values[0], 0.0)
 
 
+def _clip(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
+    found, limits = values[0], iter(values[1:])
+    if node.optional(1) is not None:
+        found = _by_type("maxf_nan", "maxs", b, node, [found, next(limits)])
+    return found if node.optional(2) is None else _by_type("minf_nan", "mins", b, node, [found, next(limits)])
+
+
+def _leaky_relu(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
+    slope: GraphValue | float = values[1] if len(values) > 1 else node.attributes["alpha"]
+    return b.map("select", b.map("ltf", values[0], 0.0), b.map("mulf", values[0], slope), values[0])
+
+
 def _hard_sigmoid(b: ModuleBuilder, node: Node, values: Values, alpha: float | None = None, beta: float = 0.5) -> GraphValue:
     scale, offset = (node.attributes["alpha"], node.attributes["beta"]) if alpha is None else (alpha, beta)
     line = b.map("addf", b.map("mulf", values[0], scale), offset)
@@ -134,6 +146,12 @@ def _reduction(row: str | None, b: ModuleBuilder, node: Node, values: Values) ->
         return values[0]
     found = _mean(b, values[0], axes) if row is None else b.reduce(row, values[0], axes, keep=True)
     return b.reshape(found, node.output(0).shape)
+
+
+def _log_softmax(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
+    axis = axis_of(node.attributes["axis"], len(shape_of(values[0])))
+    below = b.map("subf", values[0], b.reduce("maxf", values[0], [axis], keep=True))
+    return b.map("subf", below, b.map("log", b.reduce("addf", b.map("exp", below), [axis], keep=True)))
 
 
 def _layer_norm(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
@@ -217,7 +235,7 @@ def _axes(node: Node) -> list[int]:
     rank = len(node.input(0).shape)
     if node.operator in ("LayerNormalization", "RMSNormalization"):
         return list(range(axis_of(node.attributes["axis"], rank), rank))
-    if node.operator == "Softmax":
+    if node.operator in ("Softmax", "LogSoftmax"):
         return [axis_of(node.attributes["axis"], rank)]
     if node.operator in _WHOLE_IMAGES:
         return list(range(2, rank))
@@ -237,12 +255,15 @@ def _fits(node: Node) -> bool:
 
 
 _FLOATS_ONLY = {
-    "Div", "Softmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "Relu", "Neg", "Abs", "Erf", "IsNaN", "MatMul", "Gemm",
-    "Conv", "GlobalAveragePool", "GlobalMaxPool",
+    "Div", "LeakyRelu", "PRelu", "Softmax", "LogSoftmax", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin",
+    "Relu", "Neg", "Abs", "Erf", "IsNaN", "MatMul", "Gemm", "Conv", "GlobalAveragePool", "GlobalMaxPool",
 }
 _WHOLE_IMAGES = {"GlobalAveragePool", "GlobalMaxPool"}
 _KNOWN = {"Slice", "Split"}  # whose inputs but the first say what is done
-_ROWS = {"Softmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", *_WHOLE_IMAGES}
+_ROWS = {
+    "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin",
+    *_WHOLE_IMAGES,
+}
 
 
 def _is_plain_convolution(node: Node) -> bool:
@@ -285,7 +306,8 @@ RULES: Mapping[str, Rule] = {
     "Ceil": partial(_row, "ceil"),
 
     # Activations.
-    "Relu": _relu, "Sigmoid": _sigmoid, "Gelu": _gelu, "HardSigmoid": _hard_sigmoid, "HardSwish": _hard_swish,
+    "Relu": _relu, "Sigmoid": _sigmoid, "Gelu": _gelu, "Clip": _clip, "LeakyRelu": _leaky_relu,
+    "PRelu": _leaky_relu, "HardSigmoid": _hard_sigmoid, "HardSwish": _hard_swish,
 
     # Comparison and choice.
     "Equal": partial(_by_type, "eqf", "eqi"), "Greater": partial(_by_type, "gtf", "gts"), "Less": partial(_by_type, "ltf", "lts"),
@@ -293,7 +315,7 @@ RULES: Mapping[str, Rule] = {
     "And": partial(_row, "andi"), "Or": partial(_row, "ori"), "Not": _not, "Where": partial(_row, "select"), "IsNaN": _is_nan,
 
     # Rows.
-    "Softmax": _softmax, "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
+    "Softmax": _softmax, "LogSoftmax": _log_softmax, "LayerNormalization": _layer_norm, "RMSNormalization": _rms_norm,
     "ReduceMean": partial(_reduction, None), "ReduceSum": partial(_reduction, "addf"),
     "ReduceMax": partial(_reduction, "maxf"), "ReduceMin": partial(_reduction, "minf"),
     "GlobalAveragePool": partial(_reduction, None), "GlobalMaxPool": partial(_reduction, "maxf"),

@@ -28,11 +28,12 @@ from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
 
 
 def read_model(
-    path: str | os.PathLike[str], *, fuse: bool = True, choice: FusionChoice = FEWEST_LAUNCHES
+    path: str | os.PathLike[str], *, fuse: bool = True, choice: FusionChoice = FEWEST_LAUNCHES,
+    sizes: Mapping[str, int] | None = None,
 ) -> KernelGraph:
     """The graph of a model in a file, what `tilefw run` uses; without `fuse` each node has a launch of its own, else `choice` is
-    between ways to fuse. Raises what `tilefw_onnx.reader.read` does."""
-    return opened_graph(opened(path), partial(FusedReading, made=ModuleWriter(choice=choice)) if fuse else ModelReading)
+    between ways to fuse. `sizes` are those that the model leaves open, by name. Raises what `tilefw_onnx.reader.read` does."""
+    return opened_graph(opened(path), partial(FusedReading, made=ModuleWriter(choice=choice)) if fuse else ModelReading, sizes)
 
 
 def fused_graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:

@@ -1,0 +1,61 @@
+"""Sizes that a model leaves open are said by whoever reads it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tilefw.api.errors import CodeError, UsageError
+from tilefw.cli.main import main
+from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.model_readers import read_graph
+from tilefw.graph.session import Session
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A model of two inputs whose common size has a name, and one of which has a size without."""
+    told = {"x": ["batch", 3], "w": [3, None]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in told.items()]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Clip", ["p", "", "six"], ["q"]),
+             helper.make_node("LeakyRelu", ["q"], ["y"], alpha=0.5)]
+    six = onnx.numpy_helper.from_array(np.array(6, np.float32), "six")
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", None])], [six])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    onnx.save(model, tmp_path / "open.onnx")
+    return str(tmp_path / "open.onnx")
+
+
+def test_said_sizes_are_those_of_the_model_in_one_launch(path):
+    graph = read_graph(path, sizes={"batch": 2, "w.1": 5})
+    rng = np.random.default_rng(0)
+    x, w = (4 * rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3), (3, 5)))
+    with Session(compile_graph(graph, "reference")) as session:
+        found = session.run({"x": x, "w": w})["y"]
+    due = np.minimum(x @ w, 6)
+    np.testing.assert_allclose(found, np.where(due < 0, due * np.float32(0.5), due), rtol=1e-5)
+    assert len(graph.calls) == 1
+
+
+def test_all_open_sizes_are_told_at_once(path):
+    with pytest.raises(CodeError) as caught:
+        read_graph(path)
+    assert "'x' has shape [batch, 3]; 'w' has shape [3, ?]" in caught.value.message
+    assert caught.value.help == "say them: --size batch=N w.1=N"
+
+
+@pytest.mark.parametrize("sizes, words", [
+    ({"batch": 2, "w.1": 1, "time": 3}, "no open size 'time'"), ({"batch": 0, "w.1": 1}, "at least one element"),
+])
+def test_a_size_that_a_model_cannot_have_is_refused(path, sizes, words):
+    with pytest.raises(UsageError, match=words):
+        read_graph(path, sizes=sizes)
+
+
+def test_the_command_line_takes_sizes(path, capsys):
+    assert main(["run", path, "--target", "reference", "--size", "batch=4", "w.1=2"]) == 0
+    assert "y: fp32[4, 2]" in capsys.readouterr().out
+    assert main(["run", path, "--size", "batch=many"]) != 0
+    assert "a size is a whole number" in capsys.readouterr().err
