@@ -1,30 +1,62 @@
-"""`tilefw profile NAME --target T [--target U] [--against K=V …]`: how long a launch takes on a chip, and what limits it."""
+"""`tilefw profile NAME|FILE --target T [--target U] [--against K=V …]`: how long a launch takes on a chip, and what limits it."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_json, is_file, literals, parser, positive, whole
 from tilefw.cli.output import print_json
 
 if TYPE_CHECKING:
-    from tilefw.timing.profile import LaunchProfile, StalledCode
-
-SHOWN = 8
+    from tilefw.timing.launch_profile import LaunchProfile
 
 
 def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
-    found = _of_file(args) if args.launch or is_file(args.kernel) else _of_library(args)
+    found = _found(args)
     if args.json:
-        print_json("profile", {"profiles": [_to_json(profile) for profile in found]})
+        print_json("profile", {"profiles": [profile.to_json() for profile in found]})
         return 0
-    print("\n\n".join(_rendered(profile) for profile in found))
+    print("\n\n".join(map(repr, found)))
     if len(found) > 1:
         print("\n" + _compared(found))
     return 0
+
+
+def _found(args: argparse.Namespace) -> list[LaunchProfile]:
+    path, colon, function = args.kernel.rpartition(":")
+    if colon and path.endswith(".py"):
+        _refuse(args, ("launch", "param"), f"a function of a Python file, which {path}:{function} is")
+        return _of_function(args, path, function)
+    if args.kernel.endswith(".py"):
+        raise UsageError(f"which function of {args.kernel}?", code="TFW0916", help=f"write {args.kernel}:FUNCTION")
+    _refuse(args, ("signature", "constexpr", "grid", "scalar", "extent"), "what says its launch itself; FILE.py:FUNCTION takes it")
+    return _of_file(args) if args.launch or is_file(args.kernel) else _of_library(args)
+
+
+def _refuse(args: argparse.Namespace, names: tuple[str, ...], what: str) -> None:
+    for name in names:
+        if getattr(args, name):
+            raise UsageError(f"--{name} does not go with {what}", code="TFW0917")
+
+
+def _of_function(args: argparse.Namespace, path: str, name: str) -> list[LaunchProfile]:
+    from tilefw.cli.function_launch import FunctionLaunch, launch_of_function
+    from tilefw.runtime import config
+    from tilefw.runtime.recording import profile_of, record
+
+    stated = FunctionLaunch(
+        path, name, dict(args.signature), literals(args.constexpr), args.grid, literals(args.scalar), literals(args.extent),
+        literals(args.option),
+    )
+    variants = [stated] + ([stated.varied(literals(args.against))] if args.against else [])
+    found = []
+    for target in args.target or [None]:
+        resolved = config.resolve(config.settings(target, executor="sim", seed=args.seed))
+        found += [profile_of(record(launch_of_function(one, resolved), args.workgroups), args.warm) for one in variants]
+    return found
 
 
 def _of_library(args: argparse.Namespace) -> list[LaunchProfile]:
@@ -39,9 +71,7 @@ def _of_library(args: argparse.Namespace) -> list[LaunchProfile]:
 
 def _of_file(args: argparse.Namespace) -> list[LaunchProfile]:
     """Machine code is of one target, and has no parameters of a library kernel."""
-    for name in ("param", "against", "option"):
-        if getattr(args, name):
-            raise UsageError(f"--{name} does not go with a file of machine code", code="TFW0917")
+    _refuse(args, ("param", "against", "option"), "a file of machine code")
     if not args.launch:
         raise UsageError(
             f"how is {args.kernel} launched?", code="TFW0911", help="give --launch FILE; `tilefw simulate --help` shows such a file"
@@ -50,8 +80,8 @@ def _of_file(args: argparse.Namespace) -> list[LaunchProfile]:
         raise UsageError("a file of machine code is profiled on one target", code="TFW0911")
     from tilefw.cli.simulate import load
     from tilefw.kernels.launchable import launchable_file
-    from tilefw.kernels.profiled import profile_of, record
     from tilefw.runtime import config, launchfile
+    from tilefw.runtime.recording import profile_of, record
 
     module = load(args.kernel, args.target[0] if args.target else None)
     resolved = config.resolve(config.settings(module.target.name, seed=args.seed))
@@ -60,14 +90,19 @@ def _of_file(args: argparse.Namespace) -> list[LaunchProfile]:
 
 
 def _parser(summary: str) -> Parser:
-    from tilefw.kernels.profiled import BESIDE
+    from tilefw.runtime.recording import BESIDE
 
     parse = parser("profile", summary)
-    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), or a file of machine code with --launch")
+    parse.add_argument("kernel", help="a library kernel (see `tilefw kernels`), FILE.py:FUNCTION, or a file of machine code")
     parse.add_argument("--target", action="append", metavar="T", help="the chip; several are shown side by side")
     parse.add_argument("--launch", metavar="FILE", help="the launch file of machine code, as `tilefw simulate` takes it")
     add_assignments(parse, "--param", "parameters of the library kernel")
-    add_assignments(parse, "--against", "parameters of a variant to compare with")
+    add_assignments(parse, "--signature", "types of a function's run-time parameters, such as x_ptr=*fp32 or n=i32:16")
+    add_assignments(parse, "--constexpr", "values of its compile-time parameters")
+    parse.add_argument("--grid", metavar="X[,Y[,Z]]", help="the grid of a function's launch")
+    add_assignments(parse, "--scalar", "its scalar arguments")
+    add_assignments(parse, "--extent", "bytes behind each of its pointers, which are zeros")
+    add_assignments(parse, "--against", "parameters, or launch keywords, of a variant to compare with")
     add_assignments(parse, "--option", "launch keywords that shape code, and the target's own")
     parse.add_argument(
         "--workgroups", type=positive, default=BESIDE, metavar="N", help=f"record how at most N workgroups begin ({BESIDE})"
@@ -78,82 +113,12 @@ def _parser(summary: str) -> Parser:
     return parse
 
 
-def _rendered(profile: LaunchProfile) -> str:
-    """One profile for people: time, limits, memory, the lines where waves wait."""
-    spread = profile.residency
-    head = (
-        f"{profile.kernel} on {profile.target}: {profile.cycles:,.0f} cycles, {_time(profile.seconds)} "
-        f"({_time(profile.low)} to {_time(profile.high)}) at {profile.clock_hz / 1e6:,.0f} MHz"
-    )
-    lines = [head, f"  {spread.workgroups} workgroups, {spread.resident} at once on each of {spread.active} processors"]
-    if profile.peak:
-        share = profile.operations / profile.peak
-        rates = f"{profile.operations / 1e12:,.2f} of {profile.peak / 1e12:,.0f} T operations/s"
-        lines.append(f"  {rates} ({share:.0%} of the matrix units)")
-    lines.append("  cycles go to " + ", ".join(f"{limit.cause} {limit.share:.0%}" for limit in profile.limits[:5]))
-    lines.append("  busy: " + ", ".join(f"{pipe} {share:.0%}" for pipe, share in _ranked(profile.busy)[:5]))
-    lines += [
-        f"  {roof.level:<5} {_bytes(roof.nbytes):>9}, {roof.achieved / 1e9:>8,.0f} of {roof.attainable / 1e9:,.0f} GB/s"
-        for roof in profile.roofline
-    ]
-    lines += _table("waits by source line", profile.lines)
-    lines += [f"  note: {note}" for note in profile.notes]
-    return "\n".join(lines)
-
-
-def _table(title: str, rows: tuple[StalledCode, ...]) -> list[str]:
-    total = sum(row.stalled for row in rows) or 1.0
-    lines = [f"  {title}"]
-    for row in rows[:SHOWN]:
-        cause = max(row.causes.items(), key=lambda item: item[1], default=("", 0.0))[0]
-        lines.append(f"    {row.stalled / total:>5.0%}  {row.where.rpartition('/')[2]:<24} {row.text[:70]:<70} {cause}")
-    return lines
-
-
 def _compared(found: list[LaunchProfile]) -> str:
+    from tilefw.timing.launch_profile import shown_time
+
     first = found[0]
     lines = ["side by side"]
     for profile in found:
         top = ", ".join(f"{limit.cause} {limit.share:.0%}" for limit in profile.limits[:3])
-        lines.append(f"  {profile.target:<16} {_time(profile.seconds):>10} {profile.seconds / first.seconds:>6.2f}x  {top}")
+        lines.append(f"  {profile.target:<16} {shown_time(profile.seconds):>10} {profile.seconds / first.seconds:>6.2f}x  {top}")
     return "\n".join(lines)
-
-
-def _ranked(shares: Any) -> list[tuple[str, float]]:
-    return sorted(shares.items(), key=lambda item: -item[1])
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:,.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:,.2f} us"
-
-
-def _bytes(count: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:,.0f} B"
-
-
-def _to_json(profile: LaunchProfile) -> dict[str, Any]:
-    spread = profile.residency
-    return {
-        "kernel": profile.kernel, "target": profile.target, "chip": profile.product, "grid": list(profile.grid),
-        "cycles": profile.cycles, "seconds": profile.seconds, "range": [profile.low, profile.high], "clock_hz": profile.clock_hz,
-        "residency": {"workgroups": spread.workgroups, "resident": spread.resident, "processors": spread.active},
-        "occupancy": profile.occupancy,
-        "limits": [{"cause": limit.cause, "cycles": limit.cycles, "share": limit.share} for limit in profile.limits],
-        "busy": dict(profile.busy),
-        "roofline": {
-            "operations_per_second": profile.operations, "peak": profile.peak,
-            "levels": [
-                {"level": roof.level, "bytes": roof.nbytes, "achieved": roof.achieved, "attainable": roof.attainable}
-                for roof in profile.roofline
-            ],
-        },
-        "stalls": [_code(row) for row in profile.stalls], "lines": [_code(row) for row in profile.lines],
-        "notes": list(profile.notes),
-    }
-
-
-def _code(row: StalledCode) -> dict[str, Any]:
-    return {"where": row.where, "text": row.text, "executed": row.executed, "cycles": row.stalled, "causes": dict(row.causes)}

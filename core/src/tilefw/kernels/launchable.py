@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tilefw.api.artifact import Entry
 from tilefw.api.backend import CompileOptions
 from tilefw.kernels.instance import instance
 from tilefw.kernels.spec import KernelSpec, Parameters
 from tilefw.runtime import config
 from tilefw.runtime.arguments.array_facts import facts_of
-from tilefw.runtime.arguments.binding import Bound, bind, block_of, grid_of
+from tilefw.runtime.arguments.binding import bind, block_of, grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.compilation import compiler, options
 from tilefw.runtime.executor import executor_for
+from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.launchfile import LaunchFile
 from tilefw.runtime.module import Module
 from tilefw.runtime.plugins.loader import Target
-
-
-@dataclass(frozen=True, slots=True)
-class Launchable:
-    """One launch of a kernel on a target, not made yet. `block` and `dynamic_shared`: what the machine code does not say itself."""
-
-    name: str
-    target: Target
-    resolved: config.Resolved
-    compiled: compiler.CompiledArtifact
-    entry: Entry
-    grid: tuple[int, int, int]
-    args: list[Bound]
-    block: tuple[int, int, int] | None = None
-    dynamic_shared: int | None = None
 
 
 def launchable(

@@ -1,38 +1,16 @@
-"""A launch profiled: some of its workgroups run on the simulator, which records them, and the model of time does the rest."""
+"""A library kernel profiled: compiled and bound as its own launch, which is recorded and not judged."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
-from tilefw.api.errors import LaunchError, UnsupportedError
-from tilefw.api.execution_trace import ExecutionTrace
-from tilefw.kernels.launchable import Launchable, launchable
+from tilefw.kernels.launchable import launchable
 from tilefw.kernels.spec import KernelSpec, Parameters
 from tilefw.runtime import config
-from tilefw.runtime.arguments.arrays import HostArray
-from tilefw.runtime.executor import run
-from tilefw.runtime.launch_site import site
 from tilefw.runtime.plugins.loader import find_target
-from tilefw.runtime.stage_clock import StageClock
-from tilefw.timing.launch_time import RecordedLaunch, beside, own_workgroups, residency
-from tilefw.timing.profile import LaunchProfile, launch_profile
-
-BESIDE = 1024
-"""Workgroups whose beginnings are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
-BEGINNING = 16
-"""Blocks of code of a beginning: the code in front of a loop and some of its iterations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What was recorded of a launch, and what readers of its profile should know."""
-
-    made: Launchable
-    launch: RecordedLaunch
-    notes: tuple[str, ...]
+from tilefw.runtime.recording import BESIDE, Recording, profile_of, record
+from tilefw.timing.launch_profile import LaunchProfile
 
 
 def profiled(
@@ -56,44 +34,3 @@ def recorded(
     chosen = find_target(resolved.target)
     chosen.backend.timing()
     return record(launchable(spec, parameters, chosen, resolved, keywords, assemble=True), workgroups)
-
-
-def record(made: Launchable, workgroups: int = BESIDE) -> Recording:
-    """Run and record a launch that is ready to be made. Raises as `recorded`."""
-    chip = made.target.backend.timing()
-    where = site(made.target, made.resolved, block=made.block, dynamic_shared=made.dynamic_shared)
-    device, resources = where.executor.device, made.compiled.artifact.resources
-    if not getattr(device, "traces", False):
-        raise UnsupportedError(f"the {device.executor} executor of {made.target.name} records no execution", code="TFW0666")
-    total, lanes = math.prod(made.grid), made.target.info.limits["lanes"]
-    threads = math.prod(made.block or made.entry.workgroup or (0,))
-    if not threads:
-        raise LaunchError(f"how many threads a workgroup of {made.name} has is not known", code="TFW0342", help="give `block`")
-    spread = residency(chip, total, math.ceil(threads / lanes), resources.occupancy)
-    own, beginnings = own_workgroups(spread), beside(spread, workgroups)
-
-    def trace(programs: tuple[int, ...], blocks: int) -> ExecutionTrace:
-        asked = replace(where.options, programs=programs, trace=True, beginning=blocks)
-        report = run(made.target, where.executor, made.compiled.artifact, made.entry, made.grid, made.args, asked, StageClock({}))
-        assert report.trace is not None, "a device that traces gives a trace"
-        return report.trace
-
-    notes = []
-    if len(own) < total:
-        notes.append(f"{len(own)} of {total} workgroups were recorded whole, and how {len(beginnings)} begin")
-    if resources.occupancy is None:
-        notes.append(f"occupancy is that of waves alone: {resources.unknown or 'registers are not known'}")
-    nbytes = sum({argument.start: argument.nbytes for argument in made.args if isinstance(argument, HostArray)}.values())
-    return Recording(made, RecordedLaunch(trace(own, 0), trace(beginnings, BEGINNING), spread, nbytes), tuple(notes))
-
-
-def profile_of(recording: Recording, warm: bool = False) -> LaunchProfile:
-    """The profile of a recorded launch, on its target; `warm`: an earlier launch has left its arrays in caches that hold them."""
-    made = recording.made
-    backend = made.target.backend
-    chip = backend.timing()
-    bounds = backend.timing(chip.figures.fast()), backend.timing(chip.figures.slow())
-    return launch_profile(
-        chip, bounds, recording.launch, kernel=made.name, target=made.target.name,
-        occupancy=made.compiled.artifact.resources.occupancy, warm=warm, notes=recording.notes,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Completion, Finding, LaunchReport
@@ -21,9 +21,13 @@ from tilefw.runtime.device_times import EXECUTE, DeviceTimes
 from tilefw.runtime.diagnostics import render_counters, render_findings, render_remarks, render_utilisation
 from tilefw.runtime.executor import run
 from tilefw.runtime.launch_site import LaunchSite, site
+from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.plugins.loader import Target
 from tilefw.runtime.prints import printing
 from tilefw.runtime.stage_clock import StageClock
+
+if TYPE_CHECKING:
+    from tilefw.timing.launch_profile import LaunchProfile
 
 _FOUND = {"": "compiled now", "memory": "from the memory cache", "disk": "from the disk cache", "file": "machine code from a file"}
 _NOTHING_RUN = LaunchReport()
@@ -39,7 +43,8 @@ class LaunchResult(CompiledKernel):
     its end, as does whoever looks up the seconds of `execute` in `times`, which are the device's own.
 
     `diagnostics` are the findings that are warnings: an error raises CheckError instead. `checks` are those that the device made;
-    a launch without any is unchecked. `launched` is the compiled kernel of a jit function, which can be launched again.
+    a launch without any is unchecked. `launched` is the compiled kernel of a jit function, which can be launched again. `made` is
+    the launch itself, for `profile`; None where it went straight to a card or processor.
     """
 
     kernel: str
@@ -56,6 +61,7 @@ class LaunchResult(CompiledKernel):
     checks: frozenset[str] = frozenset()
     completion: Completion | None = None
     launched: WarmKernel | None = None
+    made: Launchable | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """As `WarmKernel`'s: programs keep what a launch gave, to launch the kernel again without looking for it."""
@@ -68,6 +74,24 @@ class LaunchResult(CompiledKernel):
         if self.completion is not None:
             self.completion.wait()
         return self
+
+    def profile(self, *, workgroups: int | None = None, warm: bool = False) -> LaunchProfile:
+        """How long this launch takes on the target's chip by the model of time, and what limits it: docs/profiling.md.
+
+        A part of the launch runs once more on the simulator, on copies of its arrays as they are now; how at most so many
+        `workgroups` begin is recorded. `warm`: an earlier launch has left the arrays in caches that hold them. Raises
+        UnsupportedError TFW0666 for a target without a model of time, LaunchError TFW0667 where nothing ran or nothing is known of
+        it, TFW0333 for arrays in a card's memory."""
+        from tilefw.runtime.plugins.loader import find_target
+        from tilefw.runtime.recording import BESIDE, profile_again
+
+        find_target(self.target).backend.timing()  # says what the target lacks
+        if self.made is None:
+            raise LaunchError(
+                f"nothing is kept of this launch of {self.kernel}, which went straight to the {self.executor} executor",
+                code="TFW0667", help="launch with executor='sim' and profile that",
+            )
+        return profile_again(self.made, self.diagnostics, BESIDE if workgroups is None else workgroups, warm)
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -125,9 +149,11 @@ def run_at(
         with printing(artifact, entry, args) if prints else _SILENT:
             report = run(site.target, site.executor, artifact, entry, grid, args, site.options, clock, site.unwritten)
     times = clock.seconds if report.completion is None else DeviceTimes(clock.seconds, report.completion)
+    given = site.options
+    made = Launchable(kernel, site.target, site.resolved, compiled, entry, grid, args, given.block, given.dynamic_shared)
     return LaunchResult(
         kernel, site.target.name, site.executor.device.executor, artifact, grid, (*warnings, *report.findings), report.counters,
-        times, compiled.found, report.utilisation, report.timeline, site.checks | site.of_program, report.completion,
+        times, compiled.found, report.utilisation, report.timeline, site.checks | site.of_program, report.completion, made=made,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilefw.api.backend import Backend
-from tilefw.kernels.profiled import Recording
+from tilefw.runtime.recording import Recording
 from tilefw.timing.launch_time import launch_time
 
 FACTORS = (1.7, 0.5, 1e-3)

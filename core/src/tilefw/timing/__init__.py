@@ -9,5 +9,6 @@ A kernel's way through the package:
     memory_levels  which level of memory answers each access
     processor      one processor with its resident workgroups, event by event
     launch_time    a whole launch: rounds of workgroups, the tail, the start
-    profile        cycles, what limits them, roofline, stalls by line and instruction
+    launch_profile a profile as data, as text, as JSON
+    profile        makes one: cycles, what limits them, roofline, stalls by line and instruction
 """

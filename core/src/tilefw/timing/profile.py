@@ -1,74 +1,17 @@
-"""A profile: the cycles of a launch, what limits it, its place under the chip's roofs, stalls by source line and instruction."""
+"""How a profile is made: cycles of a launch, what limits it, its place under the chip's roofs, stalls by line and instruction."""
 
 from __future__ import annotations
 
 import linecache
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
-from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, Residency, launch_time
+from tilefw.timing.launch_profile import LaunchProfile, Limit, Roof, StalledCode
+from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, launch_time
 from tilefw.timing.periods import LONG
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """What cycles went for: issuing, waiting for a pipe or a level of memory, barriers. All limits add up to the launch."""
-
-    cause: str
-    cycles: float
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Roof:
-    """One level of memory: bytes of the whole launch through it, bytes a second, and what the level can move for all processors."""
-
-    level: str
-    nbytes: float
-    achieved: float
-    attainable: float
-
-
-@dataclass(frozen=True, slots=True)
-class StalledCode:
-    """An instruction or a source line: how often waves executed it, cycles that they waited before it, all waves together, and for
-    what."""
-
-    where: str
-    text: str
-    executed: int
-    stalled: float
-    causes: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchProfile:
-    """A launch as the model of time sees it. `low` and `high` bound `seconds` by the ranges of the chip's figures. `operations` are
-    arithmetic operations a second; `peak` what the matrix units of the chip could do, None where no product was executed."""
-
-    kernel: str
-    target: str
-    product: str
-    grid: tuple[int, int, int]
-    cycles: float
-    seconds: float
-    low: float
-    high: float
-    clock_hz: float
-    residency: Residency
-    occupancy: float | None
-    limits: tuple[Limit, ...]
-    busy: Mapping[str, float]
-    roofline: tuple[Roof, ...]
-    operations: float
-    peak: float | None
-    stalls: tuple[StalledCode, ...]
-    lines: tuple[StalledCode, ...]
-    notes: tuple[str, ...]
 
 
 def launch_profile(
@@ -141,8 +84,9 @@ def _stalls(trace: ExecutionTrace, time: PredictedTime) -> tuple[tuple[StalledCo
     for number, executed in sorted(outcome.executed.items()):
         instruction = trace.instructions[number]
         causes = dict(outcome.stalls.get(number, {}))
-        found.append(StalledCode(str(number), instruction.text, executed, sum(causes.values()), causes))
         line = _line(instruction)
+        source = "" if instruction.source is None else line[0]
+        found.append(StalledCode(str(number), instruction.text, executed, sum(causes.values()), causes, source))
         executed_by_line[line] += executed
         for cause, cycles in causes.items():
             causes_by_line[line][cause] += cycles

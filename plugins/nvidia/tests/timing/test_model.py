@@ -7,9 +7,10 @@ import pytest
 
 from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.cli.main import main
-from tilefw.kernels.profiled import profile_of, profiled, recorded
+from tilefw.kernels.profiled import profiled, recorded
 from tilefw.kernels.spec import load
 from tilefw.runtime.plugins.loader import find_target
+from tilefw.runtime.recording import profile_of
 from tilefw.testing.figures import dead_figures
 
 TARGET, HOPPER = "nvidia-sm80", "nvidia-sm90a"

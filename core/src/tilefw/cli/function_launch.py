@@ -1,0 +1,86 @@
+"""A launch of a function of a Python file as a command line states it: types, constants, grid, scalars, sizes of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilefw.api.dtypes import dtype
+from tilefw.api.errors import UsageError
+from tilefw.cli.arguments import literal, told_to_the_user
+from tilefw.cli.scripts import function
+from tilefw.runtime.arguments.arrays import TypedArray
+from tilefw.runtime.arguments.binding import bind, grid_of
+from tilefw.runtime.arguments.bound_launch import stated_launch
+from tilefw.runtime.compilation import compiler, kernel_source, options
+from tilefw.runtime.launchable import Launchable
+from tilefw.runtime.plugins.loader import find_target
+
+if TYPE_CHECKING:
+    from tilefw.runtime import config
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionLaunch:
+    """`extents` are the bytes behind each pointer of the `signature`; `keywords` those of the launch that shape code."""
+
+    path: str
+    name: str
+    signature: Mapping[str, str]
+    constexprs: Mapping[str, Any]
+    grid: str | None
+    scalars: Mapping[str, Any]
+    extents: Mapping[str, Any]
+    keywords: Mapping[str, Any]
+
+    def varied(self, against: Mapping[str, Any]) -> FunctionLaunch:
+        """The same launch with other compile-time values, and other launch keywords where a name is none of those."""
+        constants = {name: value for name, value in against.items() if name in self.constexprs}
+        others = {name: value for name, value in against.items() if name not in self.constexprs}
+        return replace(self, constexprs={**self.constexprs, **constants}, keywords={**self.keywords, **others})
+
+
+def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Launchable:
+    """The launch on the settings' target, over arrays of zeros. Raises UsageError TFW0911 for what it lacks, and what compiling and
+    binding raise."""
+    types = kernel_source.ahead_of_time(stated.signature)
+    missing = _missing(stated)
+    if missing:
+        raise UsageError(
+            f"how is {stated.name} launched? it lacks {', '.join(missing)}", code="TFW0911",
+            help="--signature x_ptr=*fp32 n=i32 --constexpr BLOCK=1024 --grid 64 --scalar n=65536 --extent x_ptr=262144 (bytes)",
+        )
+    target = find_target(resolved.target)
+    target.backend.timing()  # raises for a target without a model of time, before anything is compiled
+    with told_to_the_user():
+        grid = grid_of(tuple(literal(extent) for extent in str(stated.grid).split(",")))
+        launch = stated_launch(target.info, stated.signature, grid, stated.scalars, stated.extents)
+        request = options.resolve(dict(stated.keywords), target.info, launch=launch)
+    kernel = function(stated.path, stated.name)
+    source = kernel_source.from_jit(kernel, types, dict(stated.constexprs), warps=options.warps(request, target.info))
+    compiled = compiler.compile_source(source, target, request, assemble=True)
+    entry = compiled.artifact.entry()
+    with told_to_the_user():
+        values = {name: _value(stated, name, kind) for name, kind in stated.signature.items()}
+        args = bind(entry, [values[parameter.name] for parameter in entry.parameters if parameter.hidden is None])
+    return Launchable(stated.name, target, resolved, compiled, entry, grid, args)
+
+
+def _missing(stated: FunctionLaunch) -> list[str]:
+    found = [f"--{what}" for what in ("signature", "grid") if not getattr(stated, what)]
+    found += [f"--extent {name}" for name, kind in stated.signature.items() if kind.startswith("*") and name not in stated.extents]
+    numbers = [name for name, kind in stated.signature.items() if not kind.startswith("*") and not kind.endswith(":1")]
+    return found + [f"--scalar {name}" for name in numbers if name not in stated.scalars]
+
+
+def _value(stated: FunctionLaunch, name: str, kind: str) -> Any:
+    if not kind.startswith("*"):
+        return stated.scalars.get(name, 1)  # a type that ends in `:1` says the value itself
+    element, nbytes = dtype(kind[1:].partition(":")[0]), stated.extents[name]
+    if type(nbytes) is not int or nbytes < 0 or nbytes * 8 % element.storage_bits:
+        raise UsageError(f"--extent {name} is a number of bytes of {element} elements, not {nbytes!r}", code="TFW0911")
+    raw = np.zeros(nbytes * 8 // element.storage_bits, f"u{element.storage_bits // 8}")
+    return TypedArray(raw, element)
