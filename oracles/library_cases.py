@@ -107,6 +107,19 @@ CONFIGURATIONS = {
     ),
 }
 
+# On a chip whose matrix unit four waves share, and with an engine that copies boxes: copies of both kinds, rings that are filled
+# again, products of one and of several atoms, chains of products.
+WARPGROUPS = {
+    "warpgroup_matmul": _matmul(3, Variant({"k": 32}), Variant({"k": 48, "m": 20}), m=72, n=80, block_m=64, block_n=64),
+    "warpgroup_matmul_128": _matmul(
+        3, Variant({"k": 32}), m=136, n=80, k=208, block_m=128, block_n=64, block_k=64, num_warps=4,
+    ),
+    "warpgroup_descriptors": Configuration("descriptor_matmul", {"k": 304}, (Variant({"k": 16}),)),
+    "warpgroup_attention": _attention(
+        Variant({"keys": 40}), queries=71, keys=200, head_size=64, block_m=64, block_n=64, num_warps=4, causal=False,
+    ),
+}
+
 _MEASURED = {configuration.kernel for configuration in CONFIGURATIONS.values()}
 _VAST = {"far_rows"}  # arrays of GiB, which would be restored for each mutant
 # Every other kernel, as its defaults have it; where a program has several blocks, so that what one reads another writes, with odd

@@ -189,10 +189,21 @@ def test_what_the_engine_does_not_take_is_told(changed: dict, code: str) -> None
     assert code in codes(run(text, [data, np.zeros(64, np.float32), MAP])[1])
 
 
-def test_a_map_whose_steps_are_zeros_is_told() -> None:
-    text = tensor_map("f32", (32, 4), (128,), (32, 2)).replace("mov.u32 %r12, 1;", "mov.u32 %r12, 0;") + load(2, (0, 0), 256)
+@pytest.mark.parametrize(("axis", "code", "words"), [(0, "TFW0812", "innermost"), (1, "TFW0825", "every 8th")])
+def test_a_map_with_a_step_of_zero_is_told(axis: int, code: str, words: str) -> None:
+    text = tensor_map("f32", (32, 4), (128,), (32, 2)) + load(2, (0, 0), 256)
+    one = f"mov.u32 %r12, 1;\n@%p0 tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%d11], {axis}, %r12;"
+    assert one in text
+    text = text.replace(one, one.replace("%r12, 1;", "%r12, 0;"))
     (found,) = run(text, [np.zeros((4, 32), np.float32), np.zeros(64, np.float32), MAP])[1]
-    assert found.code == "TFW0825" and "every 8th" in found.message
+    assert found.code == code and words in found.message
+
+
+def test_the_step_of_the_innermost_dimension_is_ignored() -> None:
+    text = tensor_map("f32", (32, 4), (128,), (32, 2)).replace("mov.u32 %r12, 1;", "mov.u32 %r12, 2;", 1) + load(2, (0, 1), 256)
+    data = np.arange(128, dtype=np.float32).reshape(4, 32)
+    (_, out, _), findings = run(text, [data, np.zeros(64, np.float32), MAP])
+    assert findings == () and np.array_equal(out.reshape(2, 32), data[1:3])
 
 
 def test_a_map_that_was_written_is_acquired_before_its_use() -> None:

@@ -3,6 +3,7 @@
     python -m ptx_oracles.campaigns                     # every site of every kernel of Triton's, writes bench/mutations.md
     python -m ptx_oracles.campaigns --of library        # the same of tilefw's own PTX, writes bench/mutations-own.md
     python -m ptx_oracles.campaigns --of warpgroups     # Triton's for sm_90a, writes bench/mutations-warpgroups.md
+    python -m ptx_oracles.campaigns --of own_warpgroups # tilefw's own for sm_90a, writes bench/mutations-own-warpgroups.md
     python -m ptx_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/nvidia/tests and the root of the repository on PYTHONPATH).
@@ -24,7 +25,7 @@ from oracles.triton_subject import TritonSubject
 from ptx_oracles import equivalence
 from ptx_oracles.conditions import conditions
 from ptx_oracles.constants import constants
-from ptx_oracles.sites import ENGINE_KINDS, LINE_KINDS, WARPGROUP_KINDS, sites
+from ptx_oracles.sites import ENGINE_KINDS, LINE_KINDS, OWN_ENGINE_KINDS, WARPGROUP_KINDS, sites
 
 TRITON = Corpus(SM80)
 KERNELS = (
@@ -71,6 +72,18 @@ def library(name: str) -> LibrarySubject:
     return LibrarySubject(name, library_cases.CONFIGURATIONS[name], OURS)
 
 
+def _own_warpgroup_sites(text: str) -> list[Site]:
+    return list(sites(text, OWN_ENGINE_KINDS))
+
+
+OURS_FOR_WARPGROUPS = Judged("nvidia-sm90a", "own_warpgroups", _own_warpgroup_sites, equivalence.proof)
+
+
+@functools.cache
+def own_warpgroups(name: str) -> LibrarySubject:
+    return LibrarySubject(name, library_cases.WARPGROUPS[name], OURS_FOR_WARPGROUPS)
+
+
 def _reported(results: Sequence[Verdict]) -> bool:
     return score(results)[0] >= 0.95 and score(results)[1] <= 0.10
 
@@ -86,6 +99,10 @@ CAMPAIGNS = {
     "warpgroups": Campaign(
         WARPGROUP_KERNELS, of_warpgroups, 4, "mutations-warpgroups.md",
         "Mutations of Triton's PTX for sm_90a, and what the simulator says", _noticed,
+    ),
+    "own_warpgroups": Campaign(
+        tuple(library_cases.WARPGROUPS), own_warpgroups, 4, "mutations-own-warpgroups.md",
+        "Mutations of tilefw's own PTX for sm_90a, and what the simulator and the reference's bounds say", _noticed,
     ),
     "library": Campaign(
         tuple(library_cases.CONFIGURATIONS), library, 6, "mutations-own.md",

@@ -17,6 +17,7 @@ KINDS = ("wait", "weaken", "barrier", "predicate", "address")
 WARPGROUP_KINDS = (*KINDS, "commit", "fence", "descriptor", "operand")
 ENGINE_KINDS = (*(kind for kind in WARPGROUP_KINDS if kind != "address"), "engine", "arrival", "bytes", "phase", "field")
 LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle", "order", "fence")
+OWN_ENGINE_KINDS = (*LINE_KINDS, "descriptor", "operand", "engine", "arrival", "bytes", "phase")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _ADDRESS = re.compile(r"\[\s*(?P<base>[%\w$]+)\s*(?:\+\s*(?P<offset>-?\d+))?\s*\]")
@@ -28,6 +29,8 @@ _DISTANCE = re.compile(r"^(?P<head>.*shfl\.sync\.(?:bfly|up|down)\.b32\s+[^,]+,\
 _ORDERED = re.compile(r"\.(?:acquire|release|acq_rel)\.")
 _COPY_BYTES = 16  # shift of an address of cp.async and ldmatrix, whose unit is a row of 16 bytes
 _LANES = 32
+# The halves of a matrix descriptor, its upper one a constant with a swizzle: bit 62 or 63 of the whole.
+_UPPER_HALF = re.compile(r"(?P<head>%rd\d+\s*,\s*\{%r\d+\s*,\s*)(?P<word>-?\d{9,})\}")
 _WAITS = ("cp.async.wait_group", "wgmma.wait_group", "cp.async.bulk.wait_group")
 # Bits of a matrix descriptor: the stride in units of 16 bytes, one bit of it and that of 128-byte rows; base offset; swizzle.
 _STRIDE_BITS, _BASE_BIT, _SWIZZLE_BITS = (32, 38), 49, (62, 63)
@@ -79,10 +82,14 @@ def _arrivals(line: str, match: re.Match[str]) -> Iterator[str]:
 
 def _announced(line: str, match: re.Match[str]) -> Iterator[str]:
     """A barrier that is told of 16 bytes more or fewer than come."""
+    if not match["opcode"].startswith("mbarrier.arrive.expect_tx"):
+        return
     count = _last_operand(match)
-    if match["opcode"].startswith("mbarrier.arrive.expect_tx") and count.isdigit():
-        for more in (16, -16):
+    for more in (16, -16):
+        if count.isdigit():
             yield _with_last_operand(line, match, int(count) + more)
+        else:
+            yield f"{{ .reg .b32 told; add.s32 told, {count}, {more}; {_with_last_operand(line, match, 'told').strip()} }}"
 
 
 def _phases(line: str, match: re.Match[str]) -> Iterator[str]:
@@ -144,11 +151,14 @@ def _commits(line: str, match: re.Match[str]) -> Iterator[str]:
 
 def _descriptors(line: str, match: re.Match[str]) -> Iterator[str]:
     """The upper half of a matrix descriptor with another stride, base offset or swizzle."""
-    written = re.fullmatch(r"(?P<head>.*,\s*)(?P<word>\d+)", match["operands"])
-    if match["opcode"] != "or.b64" or written is None or not int(written["word"]) >> 61:
-        return
+    halves = _UPPER_HALF.fullmatch(match["operands"]) if match["opcode"] == "mov.b64" else None
+    whole = re.fullmatch(r"(?P<head>.*,\s*)(?P<word>\d+)", match["operands"]) if match["opcode"] == "or.b64" else None
     for bit in (*_STRIDE_BITS, _BASE_BIT, *_SWIZZLE_BITS):
-        yield line.replace(match["operands"], f"{written['head']}{int(written['word']) ^ 1 << bit}")
+        if halves is not None:
+            upper = (int(halves["word"]) & 0xFFFFFFFF) ^ 1 << bit - 32
+            yield line.replace(match["operands"], f"{halves['head']}{upper}}}")
+        elif whole is not None and int(whole["word"]) >> 61:
+            yield line.replace(match["operands"], f"{whole['head']}{int(whole['word']) ^ 1 << bit}")
 
 
 def _operand_forms(line: str, match: re.Match[str]) -> Iterator[str]:

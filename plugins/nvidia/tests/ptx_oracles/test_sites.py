@@ -6,7 +6,7 @@ import pytest
 
 from ptx_oracles.conditions import conditions
 from ptx_oracles.constants import constants
-from ptx_oracles.sites import LINE_KINDS, sites
+from ptx_oracles.sites import LINE_KINDS, OWN_ENGINE_KINDS, sites
 
 SWIZZLED = """
 mov.u32 %r1, %tid.x;
@@ -44,6 +44,26 @@ ret;
 ])
 def test_changes_of_a_line(line: str, kind: str, after: list[str]) -> None:
     assert [site.after for site in sites(f"\t{line}\n", LINE_KINDS) if site.kind == kind] == after
+
+
+@pytest.mark.parametrize(("line", "kind", "after"), [
+    ("@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 128;", "bytes", [
+        "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 144;", "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 112;",
+    ]),
+    ("@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2;", "bytes", [
+        f"{{ .reg .b32 told; add.s32 told, %r2, {more}; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r1], told; }}"
+        for more in (16, -16)
+    ]),
+    ("mov.b64 %rd1, {%r1, -2147483616};", "descriptor", [
+        f"mov.b64 %rd1, {{%r1, {-2147483616 % 2**32 ^ 1 << bit}}};" for bit in (0, 6, 17, 30, 31)
+    ]),
+    ("or.b64 %rd1, %rd2, 4611686293305294848;", "descriptor", [
+        f"or.b64 %rd1, %rd2, {4611686293305294848 ^ 1 << bit};" for bit in (32, 38, 49, 62, 63)
+    ]),
+    ("mov.b64 %rd1, {%r1, %r2};", "descriptor", []),
+])
+def test_changes_of_what_engines_and_units_are_told(line: str, kind: str, after: list[str]) -> None:
+    assert [site.after for site in sites(f"\t{line}\n", OWN_ENGINE_KINDS) if site.kind == kind] == after
 
 
 def test_constants_are_those_that_reach_a_shared_address() -> None:

@@ -46,6 +46,7 @@ FIELDS: Mapping[str, TensorMapField] = {
 # CUDA driver API, cuTensorMapEncodeIm2col: by the number of dimensions the bits of a corner's coordinate; most channels and pixels.
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
 _MOST_CHANNELS, _MOST_PIXELS = 256, 1024
+_MOST_STEP = 8  # CUDA driver API, cuTensorMapEncodeTiled: elementStrides
 # PTX ISA, "tensormap.replace", table of .elemtype: the bytes of an element by its number, and what reductions call it.
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)
 _TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
@@ -158,7 +159,7 @@ class _MapReader:
 def described(lanes: Any, address: Any, dimensions: int, offsets: Sequence[Any] | None = None) -> Box:
     """The box that the map at a generic address tells of; with `offsets` the list of pixels for a tap there (`_MapReader.pixels`).
 
-    The innermost dimension has no step: the driver's manual says that the engine ignores that of a map.
+    The innermost dimension has no step: the driver's manual says that the engine ignores a map's, which is 1 to 8 all the same.
     """
     lanes.descriptor(address, "used")
     fields = _MapReader(lanes, address)
@@ -174,6 +175,9 @@ def described(lanes: Any, address: Any, dimensions: int, offsets: Sequence[Any] 
     lanes.require(of_pixels, f"the tensor map is one {wrong}")
     known = lanes.compare(element, lanes.const(len(ELEMENT_BYTES), 8), "lt", False)
     lanes.require(known, "the tensor map has no element type that is known")
+    steps = fields.wide("element_stride", dimensions)
+    first = lanes.compare(lanes.sub(steps[0], lanes.const(1, 32)), lanes.const(_MOST_STEP, 32), "lt", False)
+    lanes.require(first, f"the tensor map has a step of its innermost dimension that is not 1 to {_MOST_STEP}")
     size, (swizzle,), (fill,) = lanes.const(0, 32), fields.wide("swizzle_mode"), fields.wide("fill_mode")
     for number, count in enumerate(ELEMENT_BYTES):
         here = lanes.compare(element, lanes.const(number, 8), "eq", False)
@@ -181,7 +185,7 @@ def described(lanes: Any, address: Any, dimensions: int, offsets: Sequence[Any] 
     return Box(
         fields.numbers("global_address")[0], fields.numbers("global_dim", dimensions),
         fields.numbers("global_stride", dimensions - 1), fields.numbers("box_dim", dimensions),
-        [lanes.const(1, 32), *fields.wide("element_stride", dimensions)[1:]], size, swizzle, fill,
+        [lanes.const(1, 32), *steps[1:]], size, swizzle, fill,
         None if offsets is None else fields.pixels(offsets, dimensions - 2),
     )
 
