@@ -222,6 +222,8 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
             (int(named[part]) for part in ("m", "n", "k")) if "k" in named.groupdict() else (int(named["m"]), int(named["n"]), 128)
         )
         return (Tile(m, n_, k, 4, 2, split=max(1, int(n.get("splitK", 1)))),)
+    if "TLX gfx942" in row.implementation:
+        return (Tile(256, 256, 32, 8, 3),)  # not stated: the largest of which a ring in 64 KB of LDS holds two
     if chip["lanes"] == 64:
         return _MATRIX_CORES
     if "Triton" in row.implementation:
