@@ -139,3 +139,25 @@ def test_a_split_whose_sizes_only_a_run_knows_is_refused():
     with pytest.raises(UnsupportedError) as caught:
         fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)]), "model")
     assert caught.value.code == "TFW0992" and "Split" in str(caught.value.note)
+
+
+@pytest.mark.parametrize("shape, axis, count, largest, target", [
+    ((40, 3), 0, 20, 1, "nvidia-sm80"), ((2, 5000), 1, 3, 0, "reference"), ((2, 33), -1, 33, 0, "amd-cdna3"),
+])
+def test_the_first_of_long_rows_and_many_of_short_ones_are_taken_in_order(shape, axis, count, largest, target):
+    """Equal elements in their order, NaN above all numbers."""
+    x = np.random.default_rng(1).integers(-9, 9, shape).astype(np.float32)
+    x.flat[[3, 7]] = np.nan
+    shown = [count if dim == axis % 2 else extent for dim, extent in enumerate(shape)]
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], axis=axis, largest=largest)
+    told = (("y", TensorProto.FLOAT), ("i", TensorProto.INT64))
+    outputs = [helper.make_tensor_value_info(name, kind, shown) for name, kind in told]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    made = helper.make_graph([node], "g", [given], outputs, [numpy_helper.from_array(np.array([count]), "k")])
+    graph = fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)]), "model")
+    with Session(compile_graph(graph, target)) as session:
+        found = session.run({"x": x})
+    above = np.nan_to_num(x, nan=np.inf)
+    places = np.argsort(-above if largest else above, axis=axis, kind="stable").take(range(count), axis)
+    np.testing.assert_array_equal(found["i"], places)
+    np.testing.assert_array_equal(found["y"], np.take_along_axis(x, places, axis))

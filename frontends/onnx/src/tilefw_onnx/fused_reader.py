@@ -24,6 +24,7 @@ from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
 from tilefw_onnx.lowerings.places import axis_of
 from tilefw_onnx.lowerings.text import KernelText
 from tilefw_onnx.model_file import opened, opened_model
+from tilefw_onnx.ordered import first_in_order, is_ordered
 from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
 
 
@@ -101,6 +102,9 @@ class FusedReading(ModelReading):
         if node.operator == "Split" and is_served(node):
             self._split(proto, label, node)
             return
+        if is_ordered(node):
+            self._order(proto, label, node)
+            return
         rule = rule_of(node)
         if rule is None:
             self._kernel(proto, label, lowering, node)
@@ -110,6 +114,15 @@ class FusedReading(ModelReading):
         with self.made.module.node(label):
             found = self.made.module.broadcast(rule(self.made.module, node, values), out.shape)
         self.tensors[proto.output[0]] = ModuleTensor(found, out.dtype, out.shape, self.made)
+
+    def _order(self, proto: onnx.NodeProto, label: str, node: Node) -> None:
+        """The first elements of rows in order, and their places."""
+        source = self._module_tensor(proto.input[0]).value
+        with self.made.module.node(label):
+            found = first_in_order(self.made.module, node, source)
+        for name, value, out in zip(proto.output, found, node.outputs, strict=False):
+            assert out is not None, "is_served asks for a name of each output"
+            self.tensors[name] = ModuleTensor(value, out.dtype, out.shape, self.made)
 
     def _split(self, proto: onnx.NodeProto, label: str, node: Node) -> None:
         """Slices one behind the other, which nobody copies."""
