@@ -67,7 +67,10 @@ def predicted_attention(row: Row) -> Predicted:
     if backward and (row.source == "trfa" or "2023" in row.implementation):
         outlines = [_early_backward(chip, call, by_block="seq_par=True" in row.shape)]
     else:
-        outlines = [(_backward if backward else _forward)(chip, call, blocks) for blocks in _blocks(row, chip)]
+        gradient = 2.0 if "accumulation a16" in row.config else 4.0
+        outlines = [
+            _backward(chip, call, blocks, gradient) if backward else _forward(chip, call, blocks) for blocks in _blocks(row, chip)
+        ]
     best = min((outlined_time(chip, outline, launch) for outline in outlines), key=lambda time: time.seconds)
     counted = call.operations * (2.5 if backward else 1.0)
     if row.source == "trfa" and not call.causal:
@@ -156,9 +159,9 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
     )
 
 
-def _backward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
+def _backward(chip: ChipFigures, call: Attention, blocks: Blocks, gradient: float) -> Outline:
     """One block of keys over all queries: scores, their gradient, and the gradients of keys, values and queries, which are added
-    up in memory."""
+    up in memory; those of queries in elements of `gradient` bytes."""
     rows, keys, size = 64, blocks.queries, call.size
     workgroups = ceil(call.keys / keys) * call.heads * call.batch
     scores = rows * keys
@@ -170,7 +173,7 @@ def _backward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         special=float(scores),
         shared=moved * (1 + blocks.waves / 2) + 4.0 * scores * call.nbytes,
         read=moved,
-        write=rows * size * 4.0,
+        write=rows * size * gradient,
     )
     whole = keys * size
     first, last = Work(read=2.0 * whole * call.nbytes), Work(vector=2.0 * whole, write=2.0 * whole * call.nbytes)
