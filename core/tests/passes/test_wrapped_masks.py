@@ -45,11 +45,20 @@ def multiplied(x, o, n, m, BLOCK: tl.constexpr):
     tl.store(o + at, tl.load(x + at, mask=at + 64 * n < m, other=-1.0))
 
 
+@tilefw.jit
+def stored_elsewhere(x, o, n, m, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    there = at + n
+    tl.store(o + at, tl.load(x + at, mask=there < m, other=-1.0))
+    tl.store(o + there, 0.0, mask=(there >= 0) & (there < 0))  # what it lets through does not wrap, which is nothing here
+
+
 MOST, MOST_WIDE = 2**31 - 1, 2**63 - 1
 CASES = [
     *((counted_on, n, m) for n in (MOST - 9, MOST - 63, -MOST - 1) for m in (20, MOST, -MOST + 19)),
     *((counted_on_wide, n, m) for n in (MOST_WIDE - 9, MOST) for m in (20, MOST + 20, MOST_WIDE)),
     *((counted_in_steps, MOST - 9, m) for m in (20, MOST)),
+    *((stored_elsewhere, MOST - 9, m) for m in (20, MOST)),
     *((multiplied, n, m) for n in (2**25, 2**26) for m in (20, MOST, -MOST + 19)),
 ]
 

@@ -108,6 +108,7 @@ class AffineAnalysis:
     """Affine forms of values, computed once each; `known` remembers a scalar for each polynomial that one has, one computed in 64
     bits before one of 32, which may have wrapped. What computes offsets does not wrap (`offset_ops`), nor what `ranges` prove.
 
+    Of masks only those of one access are `computed` at a time, and of offsets then that one's alone do not wrap (`look_at`).
     `order` numbers scalars as they were met, so that what is made from them does not depend on addresses of objects.
     """
 
@@ -116,8 +117,18 @@ class AffineAnalysis:
     known: dict[Poly, SSAValue] = field(default_factory=dict)
     order: dict[SSAValue, int] = field(default_factory=dict)
     _scalars: dict[SSAValue, Poly] = field(default_factory=dict)
-    _tiles: dict[tuple[SSAValue, bool], Affine | None] = field(default_factory=dict)
+    _tiles: dict[SSAValue, Affine | None] = field(default_factory=dict)
     _exact: dict[SSAValue, bool] = field(default_factory=dict)
+    _own: Collection[Operation] | None = None
+    _computed: dict[SSAValue, Affine | None] = field(default_factory=dict)
+    _sums: dict[SSAValue, bool] = field(default_factory=dict)
+
+    def look_at(self, own: Collection[Operation]) -> None:
+        """Take what is `computed` for that of an access whose address these ops make: they do not wrap where it accesses. Elsewhere
+        they may, and so may those of an access that another mask keeps from it."""
+        self._own = own
+        self._computed.clear()
+        self._sums.clear()
 
     def scalar(self, value: SSAValue) -> Poly:
         """A scalar integer as a polynomial; itself where its op is not linear."""
@@ -140,18 +151,33 @@ class AffineAnalysis:
         if self.scalar(value) == Poly.atom(value) or not isinstance(op, ElementwiseOp) or op in self.offset_ops:
             return True
         if value not in self._exact:
-            enough = value.type == types.i64 or self._never_wraps(op)  # ops that are made anew have no more than 64 bits either
-            self._exact[value] = enough and all(map(self.is_exact, op.operands))
+            self._exact[value] = self._has_room(value, op) and all(map(self.is_exact, op.operands))
         return self._exact[value]
 
     def as_computed(self, value: SSAValue) -> Poly:
         """What a scalar is: one that may have wrapped is itself, and not what its terms add up to."""
         found = self.scalar(value)
-        if self.is_exact(value):
+        if self._is_sum(value):
             return found
         found = Poly.atom(value)
         self.known.setdefault(found, value)
         return found
+
+    def _is_sum(self, value: SSAValue) -> bool:
+        op = value.owner
+        if self.scalar(value) == Poly.atom(value) or not isinstance(op, ElementwiseOp) or op in self._promised:
+            return True
+        if value not in self._sums:
+            self._sums[value] = self._has_room(value, op) and all(map(self._is_sum, op.operands))
+        return self._sums[value]
+
+    def _has_room(self, value: SSAValue, op: ElementwiseOp) -> bool:
+        """Whether an op has bits enough, or as many as ops that are made anew have."""
+        return value.type == types.i64 or self._never_wraps(op)
+
+    @property
+    def _promised(self) -> Collection[Operation]:
+        return self.offset_ops if self._own is None else self._own
 
     def limit(self, value: SSAValue) -> Poly | None:
         """What a scalar is, or all elements of a tile are; None where they differ or no scalar is it."""
@@ -178,13 +204,13 @@ class AffineAnalysis:
 
     def assume(self, value: SSAValue, form: Affine) -> None:
         """Take a tile of offsets to be of a form, before any that is made of it was asked for."""
-        self._tiles[value, False] = form
+        self._tiles[value] = form
 
     def _form(self, value: SSAValue, computed: bool) -> Affine | None:
-        key = (value, computed)
-        if key not in self._tiles:
-            self._tiles[key] = self._tile(value, computed)
-        return self._tiles[key]
+        forms = self._computed if computed else self._tiles
+        if value not in forms:
+            forms[value] = self._tile(value, computed)
+        return forms[value]
 
     def _tile(self, value: SSAValue, computed: bool) -> Affine | None:
         rank = len(types.shape_of(value.type))
@@ -214,12 +240,12 @@ class AffineAnalysis:
     def _row(self, op: ElementwiseOp, computed: bool) -> Affine | None:
         parts = [self._form(operand, computed) for operand in op.operands]
         known = [part for part in parts if part is not None]
-        if len(known) < len(parts) or (computed and not self._never_wraps(op)):
+        if len(known) < len(parts) or (computed and not (op in self._promised or self._never_wraps(op))):
             return None
         return _TILE_RULES[op.row.name](*known)
 
     def _never_wraps(self, op: ElementwiseOp) -> bool:
-        return op in self.offset_ops or op.row.name == "exts" or (self.ranges is not None and self.ranges.never_wraps(op))
+        return op.row.name == "exts" or (self.ranges is not None and self.ranges.never_wraps(op))
 
 
 def _moved(op: Operation, form: Affine, result: SSAValue) -> Affine | None:

@@ -27,7 +27,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.nested_ops import nested_ops
-from tilefw.tile.offset_arithmetic import offset_arithmetic
+from tilefw.tile.offset_arithmetic import address_arithmetic, offset_arithmetic
 
 # The shape ops that may stand between a tile of indices and the pointers or the mask made of it.
 ShapeOp = ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp
@@ -145,7 +145,10 @@ def _block_of(access: LoadOp | StoreOp, address: PointerTile, analysis: AffineAn
     """The block's dims, with `begin` of the unbounded ones left 0; None where address or mask is not of that form."""
     if address.form is None:
         return None
-    bounds = [] if access.mask is None else bounds_of(access.mask, analysis)
+    bounds: list[Bound] | None = []
+    if access.mask is not None:
+        analysis.look_at(address_arithmetic(access))
+        bounds = bounds_of(access.mask, analysis)
     if bounds is None:
         return None
     dims = [Dim(stride) for stride in address.form.strides]

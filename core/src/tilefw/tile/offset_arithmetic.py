@@ -26,8 +26,6 @@ class AnyOffsetArithmetic:
 
 def offset_arithmetic(root: Operation) -> set[Operation]:
     """The linear integer ops below `root` whose result reaches an address without passing a mask, division or narrowing."""
-    found: set[Operation] = set()
-    seen: set[SSAValue] = set()
     pending: list[SSAValue] = []
     for op in nested_ops(root):
         if isinstance(op, ops.AddPtrOp):
@@ -36,6 +34,17 @@ def offset_arithmetic(root: Operation) -> set[Operation]:
             pending.append(op.offsets)
         elif isinstance(op, LoadBlockOp | StoreBlockOp | CopyBlockOp):
             pending.extend((*op.offsets, *op.strides))
+    return _feeding(pending)
+
+
+def address_arithmetic(access: LoadOp | StoreOp | AtomicOp) -> set[Operation]:
+    """The same of one access alone: what does not wrap where its mask lets it through."""
+    return _feeding([access.pointer] if access.offsets is None else [access.pointer, access.offsets])
+
+
+def _feeding(pending: list[SSAValue]) -> set[Operation]:
+    found: set[Operation] = set()
+    seen: set[SSAValue] = set()
     while pending:
         value = pending.pop()
         if value in seen:
@@ -52,6 +61,8 @@ def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
     op = value.op
     if isinstance(op, ElementwiseOp) and op.row.name in _LINEAR:
         found.add(op)
+        return list(op.operands)
+    if isinstance(op, ops.AddPtrOp):
         return list(op.operands)
     if isinstance(op, StructuralOp):
         return list(op.moved_operands)
