@@ -3,7 +3,8 @@
     python bench/assembled.py --assembler PTXAS --assembler NEWER_PTXAS [--target nvidia-sm90a] [--programs 300] [--seed 1]
 
 Without `--assembler`: those of the wheels nvidia-cuda-nvcc-cu12 and nvidia-cuda-nvcc, where installed. The listings are those of
-plugins/nvidia/tests/test_ptxas_accepts.py. Exit code 1 where one is refused, spills a register or is warned of.
+plugins/nvidia/tests/test_ptxas_accepts.py. Exit code 1 where a kernel is refused or warned of, or a listing spills: random programs
+may have more values alive than there are registers.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class Answer:
     name: str
     assembler: str
     wrong: str
+
+    @property
+    def fault(self) -> bool:
+        return bool(self.wrong) and (self.kind == LIBRARY or not self.wrong.startswith("spills"))
 
 
 def assemblers() -> list[str]:
@@ -135,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chip, refused = chip_named(target.removeprefix("nvidia-").replace("sm", "sm_")), Counter[str]()
         answers = list(judged(chip, tools, said.programs, said.seed, refused))
         table += rows(chip, answers, tools, refused)
-        faults += [f"- {target}, ptxas {release(one.assembler)}, {one.name}: {one.wrong}" for one in answers if one.wrong]
+        faults += [f"- {target}, ptxas {release(one.assembler)}, {one.name}: {one.wrong}" for one in answers if one.fault]
     (HERE / "assembled.md").write_text(page(table, faults, said.seed), "utf-8")
     print("\n".join([*table, *faults]))
     return 1 if faults else 0

@@ -25,6 +25,7 @@ from tilefw.kernels import elementwise_table, index, spec
 from tilefw.kernels.spec import Buffer, Launch
 from tilefw.runtime.arguments.kernel_parameter import signature_name
 from tilefw.runtime.jit import JITFunction
+from tilefw.testing import programs
 from tilefw_nvidia.chips import Chip
 
 Combination = tuple[str, dict[str, object]]
@@ -309,3 +310,14 @@ def test_the_assembler_accepts_the_listing_without_spills(
     assert ran.returncode == 0, ran.stderr
     spills = [int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", ran.stderr)]
     assert spills and not any(spills), ran.stderr
+
+
+@pytest.mark.parametrize("index", range(0, 300, 50))
+def test_the_assembler_accepts_random_programs(index: int, assembler: str, tmp_path: Path) -> None:
+    """A few of those that `bench/assembled.py` gives to several assemblers, for the newest chip here."""
+    chip = CHIPS[-1]
+    listing = tmp_path / "program.ptx"
+    listing.write_text(programs.compiled(programs.numbered(1, index), chip.target).text)
+    command = [assembler, f"-arch={chip.name}", "-o", str(tmp_path / "program.cubin"), str(listing)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
