@@ -302,23 +302,20 @@ def _rename(function: Function, lives: _UnitLiveness) -> None:
     places: dict[Reg, tuple[Reg, int]] = {}
     for group in lives.merged():
         places.update(_positions(function, group))
-    pieces: dict[Slice, Slice] = {}
-
-    def piece(s: Slice) -> Slice:
-        found = pieces.get(s)
-        if found is None:
-            reg, offset = places.get(s.reg, (s.reg, 0))
-            found = pieces[s] = reg.slice(s.first + offset, s.count)
-        return found
-
+    pieces = {
+        piece: to.slice(piece.first + offset, piece.count) for reg, (to, offset) in places.items() for piece in reg.slices()
+    }
+    of, names_none = pieces.get, pieces.keys().isdisjoint
     for inst in function.insts():
-        inst.defs = tuple(map(piece, inst.defs))
-        inst.uses = tuple([piece(u) if isinstance(u, Slice) else u for u in inst.uses])
+        if not names_none(inst.defs):
+            inst.defs = tuple([of(piece, piece) for piece in inst.defs])
+        if not names_none(inst.uses):
+            inst.uses = tuple([of(use, use) for use in inst.uses])  # type: ignore[call-overload]
         if inst.implicit_defs or inst.implicit_uses:
-            inst.implicit_defs = tuple(map(piece, inst.implicit_defs))
-            inst.implicit_uses = tuple(map(piece, inst.implicit_uses))
+            inst.implicit_defs = tuple([of(piece, piece) for piece in inst.implicit_defs])
+            inst.implicit_uses = tuple([of(piece, piece) for piece in inst.implicit_uses])
         if inst.predicate is not None:
-            inst.predicate = piece(inst.predicate)
+            inst.predicate = of(inst.predicate, inst.predicate)
 
 
 def _positions(function: Function, group: _Group) -> Iterator[tuple[Reg, tuple[Reg, int]]]:
