@@ -161,3 +161,27 @@ def test_the_first_of_long_rows_and_many_of_short_ones_are_taken_in_order(shape,
     places = np.argsort(-above if largest else above, axis=axis, kind="stable").take(range(count), axis)
     np.testing.assert_array_equal(found["i"], places)
     np.testing.assert_array_equal(found["y"], np.take_along_axis(x, places, axis))
+
+
+@pytest.mark.parametrize("operator, reduction, target", [
+    ("ScatterElements", "none", "nvidia-sm80"), ("ScatterND", "add", "reference"), ("ScatterND", "max", "amd-cdna3"),
+    ("ScatterND", "none", "reference"),
+])
+def test_many_updates_go_to_their_elements_in_memory(operator, reduction, target):
+    """Of several updates that replace an element the last counts; indices count from the end where they are negative."""
+    rng = np.random.default_rng(2)
+    x, updates = np.zeros((7, 2), np.float32), rng.integers(-9, 9, (1500, 2)).astype(np.float32)
+    indices = rng.integers(-7, 7, (1500, 2 if operator == "ScatterElements" else 1))
+    told = {"x": (TensorProto.FLOAT, [7, 2]), "i": (TensorProto.INT64, list(indices.shape)), "u": (TensorProto.FLOAT, [1500, 2])}
+    given = [helper.make_tensor_value_info(name, *one) for name, one in told.items()]
+    node = helper.make_node(operator, ["x", "i", "u"], ["y"], reduction=reduction)
+    made = helper.make_graph([node], "g", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [7, 2])])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)])
+    with Session(compile_graph(fused_graph_of(model, "m"), target)) as session:
+        found = session.run({"x": x, "i": indices, "u": updates})["y"]
+    due, combine = x.copy(), {"none": lambda _, new: new, "add": np.add, "max": np.maximum}[reduction]
+    for row, update in zip(indices, updates, strict=True):
+        for column in range(2):
+            at = row[column % len(row)], column
+            due[at] = combine(due[at], update[column])
+    np.testing.assert_array_equal(found, due)

@@ -23,6 +23,7 @@ from tilefw_onnx.decompositions import is_served, rule_of
 from tilefw_onnx.lowerings.node import Node, NodeTensor, attributes_of
 from tilefw_onnx.lowerings.places import axis_of
 from tilefw_onnx.lowerings.text import KernelText
+from tilefw_onnx.memory_scatters import scatter_rule
 from tilefw_onnx.model_file import opened, opened_model
 from tilefw_onnx.ordered import first_in_order, is_ordered
 from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
@@ -105,7 +106,7 @@ class FusedReading(ModelReading):
         if is_ordered(node):
             self._order(proto, label, node)
             return
-        rule = rule_of(node)
+        rule = rule_of(node) or scatter_rule(node)
         if rule is None:
             self._kernel(proto, label, lowering, node)
             return
