@@ -223,7 +223,7 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
         )
         return (Tile(m, n_, k, 4, 2, split=max(1, int(n.get("splitK", 1)))),)
     if "TLX gfx942" in row.implementation:
-        return (Tile(256, 256, 32, 8, 3),)  # not stated: the largest of which a ring in 64 KB of LDS holds two
+        return (Tile(256, 256, 32, 8, 3),)  # inferred: the largest of which a ring in LDS holds two
     if chip["lanes"] == 64:
         return _MATRIX_CORES
     if "Triton" in row.implementation:

@@ -19,7 +19,9 @@ source, *class*
 those of libraries, *micro* microbenchmarks. *Held out* are rows whose crc32(id) is odd: their errors took no part in any choice.
 Figures
 of products come from manuals and from microbenchmarks that are not held out (`plugins/*/src/*/timing/products/*.yaml`, each with
-its source). No figure is fitted to a kernel's time.
+its source). No figure is fitted to a kernel's time. What kernels do is another matter: where a source could not be read, a few
+counts of passes over
+arrays (Liger's backward passes) and one tile (TLX on gfx942) were inferred from rows that are not held out; comments name them.
 
 How: *outline* is `tilefw.timing.outline`: what each workgroup computes and moves, step by step, on the product's figures, with
 the clock

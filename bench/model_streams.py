@@ -153,7 +153,8 @@ _COUNTS: Mapping[str, Callable[[Row], Counts]] = {
     "rmsnorm bwd:rms_norm: huggingface": _plain(22, 14),
     "rmsnorm fwd:": _plain(1, 1),
     "rmsnorm bwd:megatron": _plain(2, 1),
-    # Liger before 0.3: the weight's gradient is an array of fp32 rows, cleared, written, and summed by PyTorch.
+    # Inferred from rows that are not held out. Liger before 0.3: the weight's gradient is an array of fp32 rows, cleared,
+    # written, and summed by PyTorch.
     "rmsnorm bwd:rms_norm: Liger": _plain(4, 5),
     "rmsnorm bwd:liger_rms_norm": _plain(3, 2),
     "rmsnorm bwd:fused_add": _plain(3, 1),
@@ -173,8 +174,8 @@ _COUNTS: Mapping[str, Callable[[Row], Counts]] = {
     "reduction loss fwd:tvd": _plain(3, 2),  # the gradient is divided by the number of rows afterwards
     "reduction loss fwd:jsd": _plain(2, 2),
     "reduction loss fwd:": _plain(2, 1),
-    # Through the softmax that makes the loss's input, and into the gradient of that input, which is kept: product, PyTorch's
-    # softmax backward, which reads both of its arrays twice, sum.
+    # Inferred from rows that are not held out. Through the softmax that makes the loss's input, and into the gradient of that
+    # input, which is kept: product, PyTorch's softmax backward, which reads both of its arrays twice, sum.
     "reduction loss bwd:tvd": _plain(7, 3),
     "reduction loss bwd:": _plain(2, 1),
     "reduction:fast.cu": _plain(1, 0),
