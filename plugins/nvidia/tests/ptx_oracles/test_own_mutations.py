@@ -19,6 +19,17 @@ def test_a_sample_of_sites_is_reported_or_wrong() -> None:
     assert mutations.noticed(results) >= 0.98, mutation_report.table(results)
 
 
+def test_each_kind_of_copy_arrival_and_wait_of_engines_and_units_is_noticed() -> None:
+    """Of a product of boxes for sm_90a: what is deleted, weakened, announced or described wrongly; the last of each instruction."""
+    subject = campaigns.own_warpgroups("warpgroup_descriptors")
+    kinds = ("engine", "arrival", "bytes", "wait", "weaken", "commit", "descriptor")
+    every = [site for site in subject.sites() if site.kind in kinds and not subject.proof(site)]
+    chosen = list({(site.kind, site.before.partition("[")[0]): site for site in every}.values())
+    assert {site.kind for site in chosen} == set(kinds)
+    missed = [v for v in mutations.verdicts(subject, chosen, orders=1) if v.outcome == "survived"]
+    assert not missed, "\n".join(f"{v.site.kind} at line {v.site.line}: `{v.site.before}` -> `{v.site.after}`" for v in missed)
+
+
 def test_a_subject_tells_right_outputs_from_wrong_ones() -> None:
     subject = campaigns.library("column_sum")
     right = [subject.run(launch, subject.parse(subject.text), 0, None) for launch in range(subject.launches)]
