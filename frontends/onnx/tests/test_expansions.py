@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import CodeError, UnsupportedError
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.session import Session
 from tilefw_onnx.fused_reader import fused_graph_of
@@ -133,3 +133,11 @@ def test_what_follows_from_data_is_refused_as_such():
     with pytest.raises(UnsupportedError) as caught:
         fused_graph_of(model, "m")
     assert "cell: the shape of what NonZero gives follows from data" in caught.value.note
+
+
+def test_an_attribute_that_does_not_fit_is_told():
+    arrays = [np.zeros((2, 1, 3), np.float32), np.zeros((1, 4, 3), np.float32), np.zeros((1, 4, 4), np.float32)]
+    model, _ = _node("RNN", arrays, {"y": (TensorProto.FLOAT, [2, 1, 1, 4])}, hidden_size=4, direction="sideways")
+    with pytest.raises(CodeError) as caught:
+        fused_graph_of(model, "m")
+    assert caught.value.code == "TFW0994" and "cell: inputs and attributes do not fit the operator RNN" in caught.value.message

@@ -173,21 +173,22 @@ class ModelReading:
             self._view(proto, label)
             return
         lowering = MODEL_OPERATORS.get(proto.op_type) if own else None
-        if lowering is None and own and proto.op_type not in OF_DATA and is_expanded(proto):
-            self._expand(proto, label)
-            return
-        if lowering is None:
+        if lowering is None and not (own and proto.op_type not in OF_DATA and is_expanded(proto)):
             self.refused.append(f"{label}: {_unknown(proto, own)}")
             return
         try:
-            self._lower(proto, label, lowering)
+            if lowering is None:
+                self._expand(proto, label)
+            else:
+                self._lower(proto, label, lowering)
         except UnsupportedError as error:
             self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
         except _MISFITS as error:  # no checker looks at all
-            raise CodeError(
-                f"{self.file}: {label}: inputs and attributes do not fit the operator {proto.op_type}", code="TFW0994",
-                note=f"{type(error).__name__}: {first_line(error)}",
-            ) from error
+            raise self._misfit(proto, label, error) from error
+
+    def _misfit(self, proto: onnx.NodeProto, label: str, error: Exception) -> CodeError:
+        told = f"{self.file}: {label}: inputs and attributes do not fit the operator {proto.op_type}"
+        return CodeError(told, code="TFW0994", note=f"{type(error).__name__}: {first_line(error)}")
 
     def _write_out(self, proto: onnx.NodeProto, label: str) -> None:
         """A loop's turns; of one that is refused, what no kernel computes of its body is told too."""
@@ -198,6 +199,8 @@ class ModelReading:
             lacking = refused_within(body, {*MODEL_OPERATORS, *EXPANSIONS, *VIEWS, *OF_SHAPE, *_CONTROL})
             more = f"; of its body no kernel computes {', '.join(lacking)}" if lacking else ""
             self.refused.append(f"{label}: {error.message}{more}")
+        except _MISFITS as error:
+            raise self._misfit(proto, label, error) from error
 
     def _describe_again(self, proto: onnx.NodeProto, label: str) -> None:
         """Shapes that follow from constants which were computed since the model's own were inferred."""
@@ -210,10 +213,7 @@ class ModelReading:
         inputs, outputs = self._placed("input", proto.input), self._placed("output", proto.output)
         opset = self.opsets.get(proto.domain, 1)
         node = Node(proto.op_type.lower(), proto.op_type, attributes_of(proto, opset), inputs, outputs)
-        try:
-            expand(self, NodeWriter(node, proto, label, opset))
-        except UnsupportedError as error:
-            self.refused.append(f"{label}: {error.message}" + (f" ({error.note})" if error.note else ""))
+        expand(self, NodeWriter(node, proto, label, opset))
 
     def _view(self, proto: onnx.NodeProto, label: str) -> None:
         source, (_, shape) = self.tensors[proto.input[0]], self.type_of(proto.output[0])
