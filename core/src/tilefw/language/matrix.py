@@ -33,7 +33,7 @@ def dot(
     `input_precision` says how float32 operands may be multiplied: "tf32" (the default: 10 bits of mantissa are enough), "ieee",
     "tf32x3", "bf16x3" or "bf16x6" (sums of products of shorter parts); `allow_tf32` is its older form. The order of summation
     is the compiler's. `max_num_imprecise_acc` is for 8-bit floats: of K, a matrix unit may keep the sums to
-    13 bits behind the leading one of the largest, which nvidia-sm90a's does; a lower number changes nothing.
+    13 bits behind the leading one of the largest, where it does so; a lower number changes nothing.
     """
     ...
 

@@ -134,7 +134,7 @@ def _together(times: Iterable[float]) -> float:
     """The time of units that work side by side, and get in each other's way where several are busy: the mean of their fourth
     powers.
 
-    The model of events (`processor.py`) has matrix units at work 83% of the time in a product of 4096³ on an A100, beside an L2
+    The model of events (`processor.py`) has matrix units at work 83% of the time in a product of 4096³ on one such, beside an L2
     at 76%, shared memory at 62% and L1 at 41%; so does this mean."""
     return sum(time**4 for time in times) ** 0.25
 
