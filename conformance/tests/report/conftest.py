@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import browser as chromium
+from tilefw.testing import browser as chromium
 
 
 @pytest.fixture(scope="session")

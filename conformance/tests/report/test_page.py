@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import made
 import pytest
-from browser import Browser
 
 from tilefw.api.errors import UsageError
+from tilefw.testing.browser import Browser
 from tilefw_conformance.outcomes import GOOD, OUTCOMES, UNFINISHED
 from tilefw_conformance.report.page import page
 from tilefw_conformance.report.reading import Report, read

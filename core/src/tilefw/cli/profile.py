@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_json, is_file, literals, parser, positive, whole
-from tilefw.cli.output import print_json
+from tilefw.cli.output import print_json, write_file
 
 if TYPE_CHECKING:
     from tilefw.timing.launch_profile import LaunchProfile
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
     found = _found(args)
+    if args.html:
+        from tilefw.timing.page import page
+
+        write_file(args.html, page([profile.to_json() for profile in found]).encode())
+        print(f"the page is in {args.html}: any browser shows it", file=sys.stderr)
     if args.json:
         print_json("profile", {"profiles": [profile.to_json() for profile in found]})
         return 0
@@ -109,6 +115,7 @@ def _parser(summary: str) -> Parser:
     )
     parse.add_argument("--warm", action="store_true", help="an earlier launch has left the arrays in the caches that hold them")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="of the inputs")
+    parse.add_argument("--html", metavar="PAGE.html", help="write one page for a browser: limits, roofline, source beside code")
     add_json(parse)
     return parse
 

@@ -80,6 +80,11 @@ class LaunchProfile:
         """Plain values by name, as `tilefw profile --json` has them."""
         return _to_json(self)
 
+    def _repr_html_(self) -> str:
+        from tilefw.timing.page import framed
+
+        return framed([self.to_json()])
+
 
 def _rendered(profile: LaunchProfile) -> str:
     """One profile for people: time, limits, memory, the lines where waves wait."""
@@ -153,4 +158,7 @@ def _to_json(profile: LaunchProfile) -> dict[str, Any]:
 
 
 def _code(row: StalledCode) -> dict[str, Any]:
-    return {"where": row.where, "text": row.text, "executed": row.executed, "cycles": row.stalled, "causes": dict(row.causes)}
+    return {
+        "where": row.where, "text": row.text, "executed": row.executed, "cycles": row.stalled, "causes": dict(row.causes),
+        "source": row.source,
+    }
