@@ -18,9 +18,9 @@ def roofline(figures: Mapping[str, Any]) -> str:
         return '<p class="none">No arithmetic is counted in this code, so it has no place under a roof: rates of memory alone.</p>'
     intensity = [done / level["achieved"] for level in levels]
     ridges = [peak / level["attainable"] for level in levels] if peak else intensity
-    x = _Axis(min(*intensity, *ridges) / 4, max(*intensity, *ridges) * 8, LEFT, WIDTH - AIR)
+    x = _LogAxis(min(*intensity, *ridges) / 4, max(*intensity, *ridges) * 8, LEFT, WIDTH - AIR)
     top = peak or max(level["attainable"] * x.high for level in levels)
-    y = _Axis(min(done / 8, top / 1000), top * 3, HEIGHT - BOTTOM, AIR)
+    y = _LogAxis(min(done / 8, top / 1000), top * 3, HEIGHT - BOTTOM, AIR)
     roofs = "".join(_roof(number, level, top, x, y) for number, level in enumerate(levels))
     dots = "".join(
         f'<circle class="l{number}" cx="{x.at(value):.1f}" cy="{y.at(done):.1f}" r="5"><title>{escape(level["level"])}: '
@@ -35,7 +35,7 @@ def roofline(figures: Mapping[str, Any]) -> str:
     )
 
 
-class _Axis:
+class _LogAxis:
     """A logarithmic axis from `low` to `high` over pixels."""
 
     def __init__(self, low: float, high: float, begin: float, end: float) -> None:
@@ -49,7 +49,7 @@ class _Axis:
         return [10.0**power for power in range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)]
 
 
-def _roof(number: int, level: Mapping[str, Any], top: float, x: _Axis, y: _Axis) -> str:
+def _roof(number: int, level: Mapping[str, Any], top: float, x: _LogAxis, y: _LogAxis) -> str:
     """Up by what the level moves until the matrix units' own rate, and flat from there on."""
     rate = level["attainable"]
     begin = max(x.low, y.low / rate)
@@ -58,7 +58,7 @@ def _roof(number: int, level: Mapping[str, Any], top: float, x: _Axis, y: _Axis)
     return f'<polyline class="l{number}" points="{drawn}"/>'
 
 
-def _grid(x: _Axis, y: _Axis) -> str:
+def _grid(x: _LogAxis, y: _LogAxis) -> str:
     across = "".join(
         f'<line x1="{x.at(v):.1f}" x2="{x.at(v):.1f}" y1="{AIR}" y2="{HEIGHT - BOTTOM}"/>'
         f'<text x="{x.at(v):.1f}" y="{HEIGHT - BOTTOM + 14}" text-anchor="middle">{v:g}</text>' for v in x.decades()
