@@ -37,9 +37,16 @@ class Box:
 
     def mapped(self, function: Callable[[Value], Value]) -> Box:
         """The same with each value changed."""
-        several = (tuple(map(function, values)) for values in (self.sizes, self.strides, self.extents, self.steps))
-        single = (function(v) for v in (self.element_bytes, self.swizzle, self.fill))
-        return Box(function(self.base), *several, *single, None if self.pixels is None else self.pixels.mapped(function))
+
+        def each(values: Sequence[Value]) -> tuple[Value, ...]:
+            return tuple(map(function, values))
+
+        element_bytes, swizzle, fill = each((self.element_bytes, self.swizzle, self.fill))
+        pixels = self.pixels.mapped(function) if self.pixels else None
+        return Box(
+            function(self.base), each(self.sizes), each(self.strides), each(self.extents), each(self.steps), element_bytes, swizzle,
+            fill, pixels,
+        )
 
     @property
     def values(self) -> tuple[Value, ...]:
