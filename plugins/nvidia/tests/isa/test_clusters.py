@@ -72,6 +72,17 @@ ld.shared.u32 %r5, [%r4];
     assert np.array_equal(out, np.arange(32) + 100 * np.array([[1], [0], [3], [2]]))
 
 
+def test_a_fence_before_a_relaxed_arrival_tells_that_barriers_are_made() -> None:
+    """The second warp uses its own workgroup's barrier, and the other's, behind the cluster's barrier alone (PTX ISA, "fence")."""
+    fence = "fence.mbarrier_init.release.cluster;\n"
+    body = RANK + "@%p0 mbarrier.init.shared.b64 [%r2], 128;\n" + fence + MEET.replace("arrive", "arrive.relaxed") + """
+mapa.shared::cluster.u32 %r12, %r2, %r8;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12]; mbarrier.arrive.release.cluster.shared::cta.b64 _, [%r2];
+""" + MEET
+    assert run(body, [], 2, 64, directives=TWO)[1] == ()
+    assert codes(run(body.replace(fence, ""), [], 2, 64, directives=TWO)[1]) == {"TFW0804"}
+
+
 def test_one_load_goes_to_both() -> None:
     body = RANK + PLACE + """
 @%p0 mbarrier.init.shared.b64 [%r2], 1;

@@ -40,6 +40,7 @@ class EngineOrder(Check):
     if TYPE_CHECKING:
         _released: dict[tuple[int, int], Knowledge]
         _known: dict[int, Knowledge]
+        _fenced: dict[int, Knowledge]
         _clock: Any
         _touched: list[Region]
 
@@ -278,12 +279,14 @@ class EngineOrder(Check):
         _, waves, width = batch.frame.shape
         for number in np.unique(threads // width).tolist():
             slot, wave = number // waves, number % waves
-            key = _CLUSTERS, int(batch.workgroups[slot // members * members])
+            key, group = (_CLUSTERS, int(batch.workgroups[slot // members * members])), int(batch.workgroups[slot])
             if passed:
                 self._learn(batch, slot, wave, self._released.get(key, {}))
                 self._learn_events(batch, slot, wave, key)
-            elif order != "relaxed":
-                self._tell(key, int(batch.workgroups[slot]), batch.clocks[slot, wave])
+            elif order == "relaxed":  # what fences before it have released it tells as well
+                join_clocks(self._released.setdefault(key, {}), self._fenced.get(group, {}))
+            else:
+                self._tell(key, group, batch.clocks[slot, wave])
                 self._tell_events(batch, slot, wave, key)
                 batch.clocks[slot, wave, wave] += 1
 
