@@ -83,14 +83,16 @@ def lane_program(choose: random.Random) -> str:
 
 
 def wave_program(choose: random.Random) -> str:
-    """The same of waves, whose accesses to shared memory are finished by events that they wait for, or do not."""
+    """The same of waves, which make some loads once for all lanes, and whose accesses to shared memory are finished by events that
+    they wait for, or do not."""
     lines = ["wload2 w4:w5, w0:w1, 0", "wait near 0", "mul v1, v0, 4", "sub v2, 31, v0", "mul v2, v2, 4", "mov v7, 0"]
+    lines += ["load v4, w4:w5, v1", "wait far 0"]
     for _ in range(choose.randint(5, 14)):
         at = choose.choice(("v1", "v1", "v2", "0", "4"))
         lines += choose.choice((
             [f"lstore {at}, {choose.choice(('v0', '7'))}"], [f"lload v3, {at}", "wait near 0", "add v7, v7, v3"],
             [f"lload v3, {at}", "wait near 0", "bar", "add v7, v7, v3"], ["wait near 0", "bar"], ["wait near 0", "bar"], ["bar"],
-            ["wait near 1"],
+            ["wait near 1"], [f"wload w6, w4:w5, {4 * choose.randint(32, 35)}", "wait near 0"],
         ))
     return "\n".join([*lines, "wait near 0, far 0", "store w4:w5, v1, v7", "end"])
 

@@ -24,31 +24,33 @@ __all__ = ("NOT_HERE", "TOGETHER", "CompiledRaces", "Waves")
 
 class Waves:
     """Waves that make an access, by number: the actor of each, its clock, and its row of what it knows of others. Lane by lane of
-    the access, `threads` >> `shift` is the number of its wave."""
+    the access, `threads` >> `shift` is the number of its wave, which has `lanes` lanes: one where the wave makes one access."""
 
-    __slots__ = ("actor", "batch", "clock", "row", "shift", "slot", "threads")
+    __slots__ = ("actor", "batch", "clock", "lanes", "row", "shift", "slot", "threads")
 
-    def __init__(self, batch: Batch, slot: Array, wave: Array, threads: Array | None, stamps: Kind | None = None) -> None:
-        self.batch, self.slot = batch, slot
+    def __init__(
+        self, batch: Batch, slot: Array, wave: Array, lanes: int, threads: Array | None, stamps: Kind | None = None
+    ) -> None:
+        self.batch, self.slot, self.lanes = batch, slot, lanes
         self.actor = ((batch.workgroups[slot] + 1) * 64 + wave).astype(np.uint32)
         clock = batch.clocks[slot, wave, wave] if stamps is None else batch.events.stamp(stamps, slot, wave)
         self.clock = np.ascontiguousarray(clock)
         self.row = slot * batch.clocks.shape[1] + wave
         self.threads = None if threads is None else np.ascontiguousarray(threads)
-        self.shift = batch.frame.shape[2].bit_length() - 1
+        self.shift = lanes.bit_length() - 1
 
     @classmethod
-    def of_frame(cls, batch: Batch, frame: Frame, lanes: Array | None, stamps: Kind | None) -> Self:
-        """Those of a frame, with `lanes` that act (None: all); their clocks are `stamps` of events where some are given."""
+    def of_frame(cls, batch: Batch, frame: Frame, acting: Array | None, stamps: Kind | None) -> Self:
+        """Those of a frame, with lanes that are `acting` (None: all); their clocks are `stamps` of events where some are given."""
         slot, wave = (np.broadcast_to(part[:, :, 0], frame.shape[:2]).reshape(-1) for part in (frame.group, frame.wave))
-        return cls(batch, slot, wave, None if lanes is None else np.flatnonzero(lanes), stamps)
+        return cls(batch, slot, wave, frame.shape[2], None if acting is None else np.flatnonzero(acting), stamps)
 
     @classmethod
     def of_threads(cls, batch: Batch, threads: Array) -> Self:
         """All of a batch, for these threads of it."""
-        groups, waves, _ = batch.frame.shape
+        groups, waves, lanes = batch.frame.shape
         slot, wave = np.divmod(np.arange(groups * waves), waves)
-        return cls(batch, slot, wave, threads)
+        return cls(batch, slot, wave, lanes, threads)
 
     def agree(self) -> bool:
         """Whether the waves of each workgroup have one clock."""
@@ -106,7 +108,7 @@ class CompiledRaces:
 
     @staticmethod
     def _takes(places: LastAccesses, granules: int, waves: Waves) -> bool:
-        return places.vectors is None and granules > 0 and 1 << waves.shift == waves.batch.frame.shape[2]
+        return places.vectors is None and granules > 0 and 1 << waves.shift == waves.lanes
 
     @staticmethod
     def _common(waves: Waves, places: LastAccesses, index: Array, site: int) -> tuple[list[int], object]:
