@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilefw.runtime.compilation import fingerprint
 from tilefw.sim.compiled import kept_code
 from tilefw.sim.compiled.pricing import LazyFunction, address_of, numbers
 from tilefw.sim.compiled.unread_stores import NOT_HERE, OK, WORDS, unread
@@ -31,6 +32,16 @@ def test_code_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         monkeypatch.setenv("TILEFW_CACHE", "1")
         monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path))
         assert compiles(monkeypatch, text) == first
+
+
+def test_code_that_another_core_has_made_is_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The text says nothing of the passes, of how far addresses reach, and the like."""
+    text = unread(0)
+    for core, new in (("one", True), ("one", False), ("another", True)):
+        monkeypatch.setenv("TILEFW_CACHE", "1")
+        monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path))
+        monkeypatch.setattr(fingerprint, "_core", lambda core=core: core)
+        assert compiles(monkeypatch, text) == new
 
 
 def test_a_damaged_entry_is_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -100,21 +100,27 @@ class _Record:
 
     def access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str, values: Array | None = None) -> None:
         """A load or atomic reads; a store must not find its own place unread."""
+        if not self._compiled_access(lanes, piece, size, kind, values):
+            self._compiled.plainly(partial(self._plain_access, lanes, piece, size, kind, values))
+
+    def _compiled_access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: str, values: Array | None) -> bool:
+        """The same in compiled form; false where NumPy's form must do it, and nothing has changed."""
+        if not self._compiled.ready():
+            return False
         frame = lanes.frame
         index = np.broadcast_to(piece.index, frame.shape) if piece.lanes is None else piece.index
         threads = None if piece.lanes is None else np.flatnonzero(piece.lanes)
         site = None if kind != "write" else lanes.instruction.index
         nobody = values is not None and not np.any(values)
-        if not self._in_compiled_form(frame, index, threads, size, site, nobody):
-            self._compiled.plainly(partial(self._plain_access, lanes, piece, size, kind, values))
+        return self._in_compiled_form(frame, index, threads, size, site, nobody)
 
     def _in_compiled_form(
         self, frame: Frame, index: Array, threads: Array | None, size: int, site: int | None, nobody: bool = False
     ) -> bool:
         """Threads (numbers in the frame; None: all) load, or store by instruction `site`; false where NumPy's form must do it, and
-        nothing has changed. Of stores by `nobody` it does not matter whether they are read."""
+        nothing has changed. Of stores by `nobody` it does not matter whether they are read. The function must be ready."""
         granules, lanes = size // self._granule, frame.shape[2]
-        if not granules or lanes & (lanes - 1) or not self._compiled.ready():
+        if not granules or lanes & (lanes - 1):
             return False
         index = np.ascontiguousarray(index)
         threads = numbers(index.size) if threads is None else np.ascontiguousarray(threads)
@@ -150,7 +156,8 @@ class _Record:
     def copied(self, lanes: NumpyLanes, copy: Copy) -> None:
         """An asynchronous copy has landed. Elements that are zeros from beyond its source do not count."""
         site, frame = copy.instruction.index, lanes.batch.frame
-        if copy.filled.any() or not self._in_compiled_form(frame, copy.index, copy.thread, copy.size, site):
+        compiled = self._compiled.ready() and not copy.filled.any()
+        if not compiled or not self._in_compiled_form(frame, copy.index, copy.thread, copy.size, site):
             self._compiled.plainly(partial(self._plain_copied, lanes, copy))
 
     def _plain_copied(self, lanes: NumpyLanes, copy: Copy) -> None:

@@ -1,4 +1,5 @@
-"""Machine code that is kept on disk from process to process, beside artifacts: by its text, the processor and the LLVM at hand.
+"""Machine code that is kept on disk from process to process, beside artifacts: by its text, the processor, the LLVM at hand and the
+code of core, which says how LLVM is to make it.
 
 TILEFW_CACHE=0 keeps nothing. An entry that is damaged counts as none (runtime/compilation/cache.py has its digest).
 """
@@ -13,10 +14,11 @@ def _key(text: str, loops: bool) -> str:
     import llvmlite.binding as llvm
 
     from tilefw.runtime.compilation.cache import digest  # a higher room, which the simulator can do without
+    from tilefw.runtime.compilation.fingerprint import fingerprint
 
     here = processor()
     compiler = llvmlite.__version__, llvm.llvm_version_info
-    return digest("code of the simulator", text, loops, here.triple, here.name, here.flags, compiler)
+    return digest("code of the simulator", fingerprint(None), text, loops, here.triple, here.name, here.flags, compiler)
 
 
 def kept_object(text: str, loops: bool = False) -> bytes | None:

@@ -102,7 +102,7 @@ class Loops:
     # --- flow ----------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, count: Value, step: int = 1) -> Iterator[Value]:
+    def loop(self, count: Value) -> Iterator[Value]:
         """What is written within is done for every number below `count`."""
         code = self.code
         before, head = code.block, code.append_basic_block("loop")
@@ -114,7 +114,7 @@ class Loops:
         code.cbranch(code.icmp_unsigned("<", place, count), body, end)
         code.position_at_end(body)
         yield place
-        place.add_incoming(code.add(place, self.number(step)), code.block)
+        place.add_incoming(code.add(place, self.number(1)), code.block)
         code.branch(head)
         code.position_at_end(end)
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from functools import cache
 
 from tilefw.sim.compiled.loops import Loops, Value
+from tilefw.sim.tracking.events import CLOCK_SHIFT, KIND_SHIFT
+from tilefw.sim.tracking.last_accesses import SEVERAL_GROUPS, SEVERAL_WAVES
 
 OK, NOT_HERE, TOGETHER = 0, 1, 2
-# Actors and stamps are those of tracking/last_accesses.py and tracking/events.py.
-_WAVE_BITS, _SEVERAL_WAVES, _SEVERAL_GROUPS = 6, 63, 0xFFFFFFFF
-_KIND_SHIFT, _CLOCK_SHIFT = 56, 16
+_WAVE_BITS = 6  # of an actor, as the last accesses have them
 COMMON = (
     "index", "threads", "lane_shift", "actors", "clocks", "rows", "known", "waves", "kinds", "granule_shift", "site",
     "writer", "written", "write_site", "strong", "reader", "read", "read_site", "mixed", "readers",
@@ -75,10 +75,10 @@ class _Shadow:
     def of_my_group(self, actor: Value) -> Value:
         f, shift = self.f, self.f.number(_WAVE_BITS, 32)
         mine = f.equal(f.code.lshr(actor, shift), f.code.lshr(self.me, shift))
-        return f.both(mine, f.code.not_(f.equal(actor, f.number(_SEVERAL_GROUPS, 32))))
+        return f.both(mine, f.code.not_(f.equal(actor, f.number(int(SEVERAL_GROUPS), 32))))
 
     def wave_of(self, actor: Value) -> Value:
-        return self.f.wide(self.f.both(actor, self.f.number(_SEVERAL_WAVES, 32)))
+        return self.f.wide(self.f.both(actor, self.f.number(SEVERAL_WAVES, 32)))
 
     def knows(self, wave: Value, stamp: Value) -> Value:
         """Whether I know a wave of my workgroup to be past a clock, or an event of it to be finished."""
@@ -90,17 +90,17 @@ class _Shadow:
         known = code.icmp_signed(">=", f.get(self.known, at), stamp)
         if not self.stamps:
             return known
-        result, kind = f.variable(known), code.lshr(stamp, f.number(_KIND_SHIFT))
+        result, kind = f.variable(known), code.lshr(stamp, f.number(KIND_SHIFT))
         with f.when(f.both(code.not_(known), code.not_(f.is_zero(kind)))):
             settled = f.at(f.get(self.kinds, code.sub(kind, f.number(1))), 64)
-            plain = f.both(stamp, f.number((1 << _KIND_SHIFT) - 1))
+            plain = f.both(stamp, f.number((1 << KIND_SHIFT) - 1))
             f.store(result, code.icmp_signed(">=", f.get(settled, at), plain))
         return f.load(result)
 
     def ordered_writer(self, actor: Value, place: Value) -> Value:
         f = self.f
         result = f.variable(f.number(0, 1))
-        one = f.code.not_(f.equal(self.wave_of(actor), f.number(_SEVERAL_WAVES)))
+        one = f.code.not_(f.equal(self.wave_of(actor), f.number(SEVERAL_WAVES)))
         with f.when(f.both(self.of_my_group(actor), one)):
             f.store(result, self.knows(self.wave_of(actor), f.get(self.written, place)))
         return f.load(result)
@@ -111,7 +111,7 @@ class _Shadow:
         result = f.variable(f.number(0, 1))
         with f.when(self.of_my_group(actor)):
             wave, stamp = self.wave_of(actor), f.get(self.read, place)
-            several = f.equal(wave, f.number(_SEVERAL_WAVES))
+            several = f.equal(wave, f.number(SEVERAL_WAVES))
             with f.when(code.not_(several)):
                 f.store(result, self.knows(wave, stamp))
             with f.when(several):
@@ -141,8 +141,8 @@ class _Shadow:
         latest = code.select(less, old, mine)
         if not self.stamps:
             return latest
-        stamp = code.not_(f.is_zero(code.lshr(mine, f.number(_KIND_SHIFT))))
-        clock = f.number(_CLOCK_SHIFT)
+        stamp = code.not_(f.is_zero(code.lshr(mine, f.number(KIND_SHIFT))))
+        clock = f.number(CLOCK_SHIFT)
         one_clock = f.both(stamp, f.equal(code.lshr(mine, clock), code.lshr(old, clock)))
         return code.select(one_clock, code.select(less, mine, old), latest)
 
@@ -198,8 +198,8 @@ class _Read(_Shadow):
         mine, old = self.of_my_group(reader), f.get(self.read, place)
         # Waves with clocks of their own: NumPy's form keeps these.
         f.leave_when(f.both(f.both(first, mine), code.not_(f.equal(old, self.clock_word()))), NOT_HERE)
-        several = code.or_(self.me, f.number(_SEVERAL_WAVES, 32))
-        f.put(self.combined, number, code.select(mine, several, f.number(_SEVERAL_GROUPS, 32)))
+        several = code.or_(self.me, f.number(SEVERAL_WAVES, 32))
+        f.put(self.combined, number, code.select(mine, several, f.number(int(SEVERAL_GROUPS), 32)))
         f.put(self.latest, number, self.later(old))
         marks = code.select(mine, f.number(_FOREIGN | _SHARED, 8), f.number(_FOREIGN, 8))
         f.store(flags, code.or_(f.load(flags), marks))
@@ -232,7 +232,7 @@ class _Read(_Shadow):
     def _begin_readers(self, place: Value, number: Value) -> None:
         f = self.f
         wave = self.wave_of(f.get(self.reader, place))
-        with f.when(f.code.not_(f.equal(wave, f.number(_SEVERAL_WAVES)))):
+        with f.when(f.code.not_(f.equal(wave, f.number(SEVERAL_WAVES)))):
             f.put(self.readers, place, f.code.shl(f.number(1), wave))
 
     def _add_reader(self, place: Value, number: Value) -> None:
