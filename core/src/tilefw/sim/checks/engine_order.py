@@ -6,6 +6,7 @@ behind a fence of views, of the thread or of one that knows of the write (TFW082
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,8 +245,7 @@ class EngineOrder(Check):
 
     def barrier_used(self, lanes: NumpyLanes, piece: Piece) -> None:
         """Reports who uses a barrier that another wave has made, where nothing orders the two."""
-        slots, waves = self._waves(lanes, piece)
-        for slot, wave, place in dict.fromkeys(zip(slots.tolist(), waves.tolist(), piece.index.tolist(), strict=True)):
+        for slot, wave, place in self._users(lanes, piece):
             made = self._makers.get((id(piece.region), place))
             if made is None or self._after_making(lanes.batch, slot, wave, *made[:2]):
                 continue
@@ -267,9 +267,7 @@ class EngineOrder(Check):
 
     def barrier_passed(self, lanes: NumpyLanes, piece: Piece) -> None:
         """Waves know what was told to the barrier."""
-        slots, waves = self._waves(lanes, piece)
-        told = dict.fromkeys(zip(slots.tolist(), waves.tolist(), piece.index.tolist(), strict=True))
-        for slot, wave, place in told:
+        for slot, wave, place in self._users(lanes, piece):
             for key in ((id(piece.region), place), (id(piece.region), EVERY_ADDRESS)):
                 self._learn(lanes.batch, slot, wave, self._released.get(key, {}))
                 self._learn_events(lanes.batch, slot, wave, key)
@@ -297,6 +295,15 @@ class EngineOrder(Check):
                 batch.clocks[slot, wave] = np.maximum(batch.clocks[slot, wave], clocks)
                 continue
             join_clocks(self._known.setdefault(group, {}), {other: clocks})
+
+    def _users(self, lanes: NumpyLanes, piece: Piece) -> Iterable[tuple[int, int, int]]:
+        """The workgroups (numbers in the batch) and waves that use barriers, and at which places; each once. Lanes of a wave, which
+        are neighbours, mostly name one barrier."""
+        slots, waves = self._waves(lanes, piece)
+        users = np.stack([slots, waves, piece.index])
+        other = np.ones(users.shape[1], dtype=np.bool_)
+        other[1:] = (users[:, 1:] != users[:, :-1]).any(axis=0)
+        return dict.fromkeys(zip(*users[:, other].tolist(), strict=True))
 
     def _waves(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array]:
         assert piece.lanes is not None
