@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ import wave_toy
 
 from tilefw.sim.checks.compiled_races import NOT_HERE, CompiledRaces
 from tilefw.sim.checks.races import Races
+from tilefw.sim.engine.batch import Batch
+from tilefw.sim.memory.regions import Region
 
 pytest.importorskip("llvmlite")
 
@@ -26,17 +28,25 @@ Left = list[tuple[int, dict[str, bytes]]]
 def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[Left]:
     """Of each region that the check has touched, its granule and the last accesses by name."""
     found: Left = []
-    plain = Races.close
+    end, close = Races.end, Races.close
 
-    def kept(self: Races) -> None:
-        for region in self._touched:
+    def note(regions: Iterable[Region]) -> None:
+        for region in regions:
             places: Any = region.races
             of_several = np.where((places.reader & 63) == 63, 0 if places.waves is None else places.waves, 0)
             arrays = {name: getattr(places, name).tobytes() for name in KEPT}
             found.append((places.granule, {**arrays, "waves": of_several.tobytes()}))
-        plain(self)
 
-    monkeypatch.setattr(Races, "close", kept)
+    def ended(self: Races, batch: Batch) -> None:
+        note(region for region in batch.memory if region in self._touched)
+        end(self, batch)
+
+    def closed(self: Races) -> None:
+        note(self._touched)
+        close(self)
+
+    monkeypatch.setattr(Races, "end", ended)
+    monkeypatch.setattr(Races, "close", closed)
     yield found
 
 

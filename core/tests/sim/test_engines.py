@@ -1,8 +1,14 @@
 """A made-up chip with barriers that count and a copy engine: what they do, and what is found where a wait or a fence is missing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from running import Outcome, run
+from toy import CHIP
+
+from tilefw.sim.checks.races import Races
+from tilefw.sim.engine import run as engine
 
 START = """
     param a0, arg0
@@ -107,3 +113,39 @@ def test_a_barrier_that_ends_two_phases_under_a_wait_is_named():
     once, twice = (out_of(MAKE + text.replace("TWICE", more)).report.findings for more in ("", "arrive a6, a3, 1"))
     assert once == ()
     assert [(finding.check, finding.code) for finding in twice] == [("barriers", "TFW0824")] and "another one" in twice[0].message
+
+
+# Workgroup 0 writes at its beginning, workgroup LAST when it has passed a barrier of its own.
+ONE_AFTER_THE_OTHER = """
+    param a4, arg0
+    eq p0, tid, 0
+    mov a3, shared
+    eq p2, group, 0
+    eq p3, group, LAST
+    @p2 store a4, 1
+    @p0 make a3, 1
+    bar 0
+    @p0 arrive a6, a3, 1
+    again: passed p1, a3, 0
+    @!p1 jump again
+    @p3 store a4, 2
+    end
+"""
+
+
+def test_what_the_race_check_knows_of_shared_memory_ends_with_its_batch(monkeypatch: pytest.MonkeyPatch):
+    """A later batch, whose memory may have the identity of an earlier one's, learns nothing from it; nor is memory kept."""
+    left: list[tuple[int, int, int]] = []
+    close = Races.close
+
+    def closed(self: Races):
+        left.append((len(self._touched), len(self._released), len(self._makers)))
+        close(self)
+
+    monkeypatch.setattr(Races, "close", closed)
+    monkeypatch.setattr(engine, "BATCH_WORKGROUPS", 1)
+    for last in range(1, 6):
+        text = ONE_AFTER_THE_OTHER.replace("LAST", str(last))
+        chip = replace(CHIP, resident_workgroups=1)
+        assert run(text, ZEROS, grid=last + 1, block=8, shared=64, chip=chip).finding("races").code == "TFW0804"
+    assert left == [(1, 0, 0)] * 5  # the argument's memory, and no barriers

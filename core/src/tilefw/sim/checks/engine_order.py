@@ -60,6 +60,12 @@ class EngineOrder(Check):
 
     def end(self, batch: Batch) -> None:
         self._fenced_views.pop(id(batch), None)
+        # Nobody comes back to the memory of a batch that has ended, and memory of a later one may have its identity.
+        ended = {id(region) for region in batch.memory}
+        self._touched[:] = [region for region in self._touched if id(region) not in ended]
+        for known in (self._released, self._told_events, self._makers):
+            for key in [key for key in known if key[0] in ended]:
+                del known[key]
 
     @property
     def _fenced_views(self) -> dict[int, Array]:

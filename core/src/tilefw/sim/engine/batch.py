@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class BatchMemory:
             region = Region(0, self._bytes[space], copies=copies(owner, self._shape), label=f"{space} memory")
             self._regions[space] = region
         return region
+
+    def __iter__(self) -> Iterator[Region]:
+        """The regions that there are by now."""
+        return iter(self._regions.values())
 
     def close(self) -> None:
         self._regions.clear()
