@@ -71,6 +71,19 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
     assert not cache.put(KEY, b"x") and cache.get(KEY) is None
 
 
+def test_the_folder_is_looked_at_by_how_much_is_written(monkeypatch, tmp_path):
+    """Many small entries, as the simulator's code is, do not cost a look each few."""
+    looks: list[DiskCache] = []
+    monkeypatch.setattr(DiskCache, "prune", lambda self: looks.append(self))
+    cache = DiskCache(tmp_path, limit=64_000)
+    for number in range(400):
+        cache.put(digest(number), bytes(10))
+    assert 1 <= len(looks) <= 10, "400 times 10 bytes are a sixteenth of the limit: 4 looks of 64"
+    looks.clear()
+    cache.put(digest("large"), bytes(1000))
+    assert looks == [cache]
+
+
 def test_the_size_bound_drops_the_longest_unused(tmp_path):
     cache = DiskCache(tmp_path, limit=3500)
     keys = [digest(i) for i in range(5)]
