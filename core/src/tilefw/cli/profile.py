@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
     found = _found(args)
-    if args.html:
+    if args.page:
         from tilefw.timing.page import page
 
-        write_file(args.html, page([profile.to_json() for profile in found]).encode())
-        print(f"the page is in {args.html}: any browser shows it", file=sys.stderr)
+        write_file(args.page, page([profile.to_json() for profile in found]).encode())
+        print(f"the page is in {args.page}: any browser shows it", file=sys.stderr)
     if args.json:
         print_json("profile", {"profiles": [profile.to_json() for profile in found]})
         return 0
@@ -115,7 +115,7 @@ def _parser(summary: str) -> Parser:
     )
     parse.add_argument("--warm", action="store_true", help="an earlier launch has left the arrays in the caches that hold them")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="of the inputs")
-    parse.add_argument("--html", metavar="PAGE.html", help="write one page for a browser: limits, roofline, source beside code")
+    parse.add_argument("--page", metavar="OUT.html", help="write one page for a browser: limits, roofline, source beside code")
     add_json(parse)
     return parse
 

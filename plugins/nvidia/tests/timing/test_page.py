@@ -73,5 +73,5 @@ def test_text_of_a_kernel_stays_text_on_the_page_and_in_a_notebook(browser: chro
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "page.html"
-    assert main(["profile", "vector_add", "--target", "nvidia-sm80", "--param", "n=5000", "--html", str(path)]) == 0
+    assert main(["profile", "vector_add", "--target", "nvidia-sm80", "--param", "n=5000", "--page", str(path)]) == 0
     assert "vector_add" in path.read_text(encoding="utf-8") and "any browser shows it" in capsys.readouterr().err

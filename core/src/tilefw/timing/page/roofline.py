@@ -50,10 +50,10 @@ class _LogAxis:
 
 
 def _roof(number: int, level: Mapping[str, Any], top: float, x: _LogAxis, y: _LogAxis) -> str:
-    """Up by what the level moves until the matrix units' own rate, and flat from there on."""
+    """Up by what the level moves until the matrix units' own rate, and flat from there on, where the picture goes so far."""
     rate = level["attainable"]
-    begin = max(x.low, y.low / rate)
-    points = [(begin, rate * begin), (top / rate, top), (x.high, top)]
+    begin, ridge = max(x.low, y.low / rate), min(top / rate, x.high)
+    points = [(begin, rate * begin), (ridge, rate * ridge), (x.high, min(top, rate * x.high))]
     drawn = " ".join(f"{x.at(px):.1f},{y.at(py):.1f}" for px, py in points)
     return f'<polyline class="l{number}" points="{drawn}"/>'
 
