@@ -1,5 +1,4 @@
-"""Outlines of attention: blocks of queries that go over the keys, forward, and blocks of keys that go over the queries,
-backward."""
+"""Outlines of attention: forward, blocks of queries go over the keys; backward, blocks of keys go over the queries."""
 
 from __future__ import annotations
 

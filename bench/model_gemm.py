@@ -38,8 +38,7 @@ class Tile:
 @dataclass(frozen=True, slots=True)
 class Problem:
     """`batch` products of m × n × k: `kind` of multiply-add, bytes of an operand's and a result's element. `warm`: operands that
-    the last cache holds are in it. `scaled`: operands have scales for each 128 of K, by which lanes
-    multiply the sums."""
+    the last cache holds are in it. `scaled`: operands have scales for each 128 of K, by which lanes multiply the sums."""
 
     m: int
     n: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import mean, median
 
 from model_rows import Row, slower_when_more
@@ -14,21 +15,17 @@ _HEAD = """# The model of time against published timings
 Written by `python bench/model.py POINTS.csv --out bench/model.md`. The points are other people's measurements, which are not
 part of this repository; the figures below compare with them. Nothing was measured here.
 
-An error is |predicted / published - 1| of the time, whatever the row's unit. Rows marked *exact* are kernels with a public
-source, *class*
-those of libraries, *micro* microbenchmarks. *Held out* are rows whose crc32(id) is odd: their errors took no part in any choice.
-Figures
-of products come from manuals and from microbenchmarks that are not held out (`plugins/*/src/*/timing/products/*.yaml`, each with
-its source). No figure is fitted to a kernel's time. What kernels do is another matter: where a source could not be read, a few
-counts of passes over
-arrays (Liger's backward passes) and one tile (TLX on gfx942) were inferred from rows that are not held out; comments name them.
+An error is |predicted / published - 1| of the time, whatever the row's unit. Rows marked *exact* are kernels with a public source,
+*class* those of libraries, *micro* microbenchmarks. *Held out* are rows whose crc32(id) is odd: their errors took no part in any
+choice. Figures of products come from manuals and from microbenchmarks that are not held out
+(`plugins/*/src/*/timing/products/*.yaml`, each with its source). No figure is fitted to a kernel's time. What kernels do is another
+matter: where a source could not be read, a few counts of passes over arrays (Liger's backward passes) and one tile (TLX on gfx942)
+were inferred from rows that are not held out; comments name them.
 
-How: *outline* is `tilefw.timing.outline`: what each workgroup computes and moves, step by step, on the product's figures, with
-the clock
-that its power limit leaves (`tilefw.timing.power`). A kernel whose tile is not published takes the fastest of the tiles that its
-library
-or autotuner chooses among. *figures* are formulas of the product's figures alone. Neither executes machine code of the published
-kernel.
+How: *outline* is `tilefw.timing.outline`: what each workgroup computes and moves, step by step, on the product's figures, with the
+clock that its power limit leaves (`tilefw.timing.power`). A kernel whose tile is not published takes the fastest of the tiles that
+its library or autotuner chooses among. *figures* are formulas of the product's figures alone. Neither executes machine code of the
+published kernel.
 """
 
 
@@ -121,26 +118,36 @@ def _table(heads: Sequence[str], found: Iterable[Judged], key: Callable[[Judged]
 
 
 def _order(found: Iterable[Judged]) -> str:
-    """Pairs of rows of one problem (source, chip, kind, shape, type) whose published values differ by more than 10%."""
+    """Pairs of rows of one problem (source, chip, kind, shape, type) whose published values differ by more than 10%: told in the
+    right order, in the wrong one, or not told apart."""
     groups: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
     for one in found:
         row = one.row
         groups[row.source, row.chip, row.kind, row.shape, row.dtype, row.unit].append(one)
-    right: Counter[str] = Counter()
-    pairs: Counter[str] = Counter()
+    told: dict[str, Counter[str]] = defaultdict(Counter)
     for key, ones in groups.items():
-        for place, one in enumerate(ones):
-            for other in ones[place + 1 :]:
-                apart = one.row.value / other.row.value
-                if max(apart, 1 / apart) > 1.1:
-                    pairs[key[0]] += 1
-                    right[key[0]] += ((one.predicted or 0) > (other.predicted or 0)) == (apart > 1)
-    if not pairs:
+        for one, other in combinations(ones, 2):
+            apart = one.row.value / other.row.value
+            if max(apart, 1 / apart) > 1.1:
+                told[key[0]][_told(apart, (one.predicted or 0) - (other.predicted or 0))] += 1
+    if not told:
         return "No two rows of one problem differ by more than 10%.\n"
-    lines = ["| source | pairs that differ by more than 10% | in the right order |", "|---|---|---|"]
-    lines += [f"| {source} | {count} | {right[source] / count:.0%} |" for source, count in sorted(pairs.items())]
-    lines.append(f"| all | {sum(pairs.values())} | {sum(right.values()) / sum(pairs.values()):.0%} |")
+    lines = [f"| source | pairs that differ by more than 10% | {' | '.join(_TOLD)} |", "|---" * (2 + len(_TOLD)) + "|"]
+    for name, counts in [*sorted(told.items()), ("all", sum(told.values(), Counter()))]:
+        shares = " | ".join(f"{counts[word] / counts.total():.0%}" for word in _TOLD)
+        lines.append(f"| {name} | {counts.total()} | {shares} |")
     return "\n".join(lines) + "\n"
+
+
+_TOLD = ("in the right order", "in the wrong order", "predicted alike")
+
+
+def _told(apart: float, difference: float) -> str:
+    """Of two rows: which order the difference of their predictions says, where the published values' quotient is `apart`."""
+    right, wrong, alike = _TOLD
+    if not difference:
+        return alike
+    return right if (difference > 0) == (apart > 1) else wrong
 
 
 def _reasons(found: Iterable[Judged]) -> str:

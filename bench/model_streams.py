@@ -1,5 +1,4 @@
-"""Outlines of kernels that stream arrays: element by element, norms, rotations, losses, sums. What each reads and writes is counted
-from its public source."""
+"""Outlines of kernels that stream arrays, element by element, norms, rotations, losses, sums, counted from their public sources."""
 
 from __future__ import annotations
 

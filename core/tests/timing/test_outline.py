@@ -67,6 +67,12 @@ def test_a_power_limit_lowers_the_clock_of_busy_matrix_units_alone() -> None:
     assert clock_under_power(limited, 0.5) == 1000 and clock_under_power(limited, 0.8) == pytest.approx(800 / 0.8 ** (1 / 3))
 
 
+def test_units_that_wait_for_memory_get_the_clock_at_which_they_work_so_much() -> None:
+    """They work half of the cycles at 1000 MHz, and at c a part of 500 / c, which allows c = 600 / (500 / c)^⅓ alone."""
+    half = replace(PRODUCT, memory=2 * 100 / 10 * 64 * 1e6 / 1000 / 1e9 * 100e9)
+    assert outlined_time(chip(matrix_clock=600), half).clock_mhz == pytest.approx((600**3 / 500) ** 0.5, rel=0.05)
+
+
 def test_a_tail_costs_a_whole_round() -> None:
     full, tail = (outlined_time(chip(), replace(PRODUCT, workgroups=count)).seconds for count in (100, 101))
     assert tail > 1.05 * full
@@ -88,6 +94,9 @@ def test_a_file_takes_what_it_does_not_say_from_the_one_that_it_is_like(tmp_path
     (package / "second.yaml").write_text("chip: second\nlike: first\nfigures:\n" + figure.format("clock", 3))
     found = packaged_figures("figures_of_toys", "second", "toy")
     assert (found.chip, found["clock"], found["other"]) == ("second", 3, 2)
-    (package / "third.yaml").write_text("chip: third\nlike: third\nfigures:\n" + figure.format("clock", 3))
-    with pytest.raises(CodeError, match="like itself"):
+    for name, like in (("third", "fourth"), ("fourth", "third"), ("fifth", "nothing")):
+        (package / f"{name}.yaml").write_text(f"chip: {name}\nlike: {like}\nfigures:\n" + figure.format("clock", 3))
+    with pytest.raises(CodeError, match=r"fourth\.yaml is like 'third', which is like it"):
         packaged_figures("figures_of_toys", "third", "toy")
+    with pytest.raises(CodeError, match=r"fifth\.yaml is like 'nothing', which figures_of_toys does not have"):
+        packaged_figures("figures_of_toys", "fifth", "toy")

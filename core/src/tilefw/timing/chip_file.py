@@ -109,17 +109,24 @@ def read_chip_file(text: str, file: str) -> ChipFigures:
 def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
     """The figures of the file that a plugin's package has for a chip: `CHIP.yaml` in it. Raises UnsupportedError TFW0666 where
     there is none, CodeError TFW0665."""
-    name = f"{chip}.yaml"
-    file = files(package) / name
-    if not file.is_file():
-        raise UnsupportedError(f"{target} has no model of time", code="TFW0666", note=f"{package} has no {name}")
-    found = read_chip_file(file.read_text(encoding="utf-8"), name)
-    if not found.like:
-        return found
-    if found.like == chip:
-        raise CodeError(f"{name} is like itself", code=_CODE)
-    rest = packaged_figures(package, found.like, target)
-    return ChipFigures(name, found.chip, {**rest.figures, **found.figures})
+    found = _packaged(package, chip)
+    if found is None:
+        raise UnsupportedError(f"{target} has no model of time", code="TFW0666", note=f"{package} has no {chip}.yaml")
+    read = [chip]
+    while name := found.like:
+        if name in read:
+            raise CodeError(f"{read[-1]}.yaml is like '{name}', which is like it", code=_CODE)
+        rest = _packaged(package, name)
+        if rest is None:
+            raise CodeError(f"{read[-1]}.yaml is like '{name}', which {package} does not have", code=_CODE)
+        read.append(name)
+        found = ChipFigures(found.file, found.chip, {**rest.figures, **found.figures}, rest.like)
+    return found
+
+
+def _packaged(package: str, name: str) -> ChipFigures | None:
+    file = files(package) / f"{name}.yaml"
+    return read_chip_file(file.read_text(encoding="utf-8"), file.name) if file.is_file() else None
 
 
 def _figure(located: LocatedYaml, name: str, at: yaml.Node, node: yaml.Node) -> Figure:

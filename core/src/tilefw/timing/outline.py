@@ -1,9 +1,8 @@
 """The time of a launch from its outline: what each workgroup moves and computes, step by step, without its machine code.
 
 An outline is for launches that nobody can run here: another compiler's kernel, or one too large for the simulator. A processor
-needs
-what its busiest unit takes for all its workgroups, or what one workgroup's chain of dependences takes for as many as follow each
-other.
+needs what its busiest unit takes for all its workgroups, or what one workgroup's chain of dependences takes for as many as follow
+each other.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ _MATRIX = ("f16", "bf16", "tf32", "f8", "s8", "f64")
 class Work:
     """What one workgroup does in one step. `matrix`: multiply-adds by element type, of matrix units ("f16", …) or, as "f32", of the
     vector pipes; `vector`: instructions of single lanes, `special`: special functions of them; `shared`: bytes read of shared
-    memory, `staged`: bytes written to it;
-    `read`, `write`: bytes of global memory, written in pieces that fill a part `filled` of what the cache takes at once."""
+    memory, `staged`: bytes written to it; `read`, `write`: bytes of global memory, written in pieces that fill a part `filled` of
+    what the cache takes at once."""
 
     matrix: Mapping[str, float] = field(default_factory=dict)
     vector: float = 0.0
@@ -40,10 +39,9 @@ class Outline:
     """A launch. Each of `workgroups` with `waves` does `first`, `steps` times `step`, `last`; `resident` of them fit a processor.
 
     `ahead`: steps by which loads are issued early; 0 where each step waits for its own. `through_shared`: loads are written to
-    shared
-    memory by lanes between two barriers of a step. `apart`: waves of a workgroup go on alone, and do not meet at barriers in
-    each step. `memory`: bytes of the launch that come from or go to the last level, `middle`:
-    those through the level before it where there are three. `cached`: a step's loads are answered by the processors' common cache.
+    shared memory by lanes between two barriers of a step. `apart`: waves of a workgroup go on alone, and do not meet at barriers
+    in each step. `memory`: bytes of the launch that come from or go to the last level, `middle`: those through the level before it
+    where there are three. `cached`: a step's loads are answered by the processors' common cache.
     """
 
     workgroups: int
@@ -63,8 +61,8 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class OutlinedTime:
-    """Seconds with the start of the launch, the clock that the power limit leaves, and what limits: the name of a unit or a
-    wait."""
+    """Seconds with the start of the launch, the clock in MHz that the power limit leaves, and what limits: the name of a unit, or
+    "waits"."""
 
     seconds: float
     clock_mhz: float
@@ -76,10 +74,10 @@ def outlined_time(chip: ChipFigures, outline: Outline, launch_us: float | None =
     launch = (chip["launch"] if launch_us is None else launch_us) * 1e-6
     top = chip["clock"]
     seconds, limit = _seconds(chip, outline, top)
-    allowed = clock_under_power(chip, _load(chip, outline, seconds, top))
-    if allowed >= top:
+    if clock_under_power(chip, _load(chip, outline, seconds, top)) >= top:
         return OutlinedTime(seconds + launch, top, limit)
-    low, high = min(allowed, top), top
+    # Where units wait for memory they work a greater part of fewer cycles: what is allowed at the top is too high below it.
+    low, high = clock_under_power(chip, 1.0), top
     for _ in range(_ROUNDS):
         clock = (low + high) / 2
         seconds, limit = _seconds(chip, outline, clock)
@@ -131,11 +129,11 @@ def _seconds(chip: ChipFigures, outline: Outline, clock: float) -> tuple[float, 
 
 
 def _together(times: Iterable[float]) -> float:
-    """The time of units that work side by side, and get in each other's way where several are busy: the mean of their fourth
-    powers.
+    """The time of units that work side by side, and get in each other's way where several are busy: the fourth root of the sum of
+    their fourth powers.
 
     The model of events (`processor.py`) has matrix units at work 83% of the time in a product of 4096³ on one such, beside an L2
-    at 76%, shared memory at 62% and L1 at 41%; so does this mean."""
+    at 76%, shared memory at 62% and L1 at 41%; so does this."""
     return sum(time**4 for time in times) ** 0.25
 
 

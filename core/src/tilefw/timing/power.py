@@ -2,8 +2,8 @@
 
 Matrix units that switch random data take most of the power of a chip that has a limit. Their power grows with the part of the
 cycles in which they work and with the third power of the clock (voltage follows the clock: P = C·V²·f). The limit is reached by
-units
-that always work at `matrix_clock`, a figure of the chip file, and so by units that work a part u of the time at matrix_clock / u^⅓.
+units that always work at `matrix_clock`, a figure of the chip file, and so by units that work a part u of the time at
+matrix_clock / u^⅓.
 """
 
 from __future__ import annotations
