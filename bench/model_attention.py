@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from model_rows import CannotModelError, Predicted, Row
+from model_rows import KERNEL_US, CannotModelError, Predicted, Row
 
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
@@ -71,10 +71,20 @@ def predicted_attention(row: Row) -> Predicted:
             _backward(chip, call, blocks, gradient) if backward else _forward(chip, call, blocks) for blocks in _blocks(row, chip)
         ]
     best = min((outlined_time(chip, outline, launch) for outline in outlines), key=lambda time: time.seconds)
+    seconds = best.seconds + (_beside(row, chip, call) if "dq accumulation" in row.config else 0.0)
     counted = call.operations * (2.5 if backward else 1.0)
     if row.source == "trfa" and not call.causal:
         counted /= 2  # the source counts half of it: its page says so
-    return Predicted(best.seconds, counted, limit=best.limit)
+    return Predicted(seconds, counted, limit=best.limit)
+
+
+def _beside(row: Row, chip: ChipFigures, call: Attention) -> float:
+    """Seconds of the kernels beside that of the gradients, as aiter's csrc/cpp_itfs/mha_bwd.cu has them: one before reads results
+    and their gradients; one behind brings sums of queries' gradients from fp32 to their type, or on gfx950 those of 16 bits in
+    order."""
+    behind = 4.0 + call.nbytes if "a32" in row.config else 2.0 * call.nbytes if row.chip.startswith("MI355X") else 0.0
+    moved = call.batch * call.heads * call.queries * call.size * (2.0 * call.nbytes + behind)
+    return (1 + bool(behind)) * KERNEL_US * 1e-6 + moved / (chip["memory_rate"] * 1e9)
 
 
 def _call(row: Row) -> Attention:

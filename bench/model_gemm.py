@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
-from model_rows import CannotModelError, Predicted, Row
+from model_rows import KERNEL_US, CannotModelError, Predicted, Row
 
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, OutlinedTime, Work, at_clock, outlined_time
 
-_KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
 _REGISTERS_BESIDE = 48  # of a lane beside accumulators and fragments: addresses, counters, masks (assumption)
 
 
@@ -131,7 +130,7 @@ def predicted_gemm(row: Row) -> Predicted:
 def _tile_time(chip: ChipFigures, problem: Problem, tile: Tile, launch: float, pipeline: dict[str, bool]) -> OutlinedTime:
     """Of one tile. Parts of K are added up in memory, which a kernel of its own clears before, or in a kernel afterwards."""
     time = outlined_time(chip, outlined(chip, problem, tile, **pipeline), launch)
-    return time if tile.split == 1 else replace(time, seconds=time.seconds + 2 * _KERNEL_US * 1e-6)
+    return time if tile.split == 1 else replace(time, seconds=time.seconds + 2 * KERNEL_US * 1e-6)
 
 
 def outlined(chip: ChipFigures, problem: Problem, tile: Tile, *, lanes_copy: bool = False, waits: bool = False) -> Outline:
@@ -296,7 +295,7 @@ def _traffic(chip: ChipFigures, problem: Problem, tile: Tile, resident: int, acr
 def _quantised(row: Row, chip: ChipFigures) -> float:
     """The kernel before the product that brings the activations to fp8."""
     elements = row.numbers["M"] * row.numbers["K"]
-    return _KERNEL_US * 1e-6 + elements * 3 / (chip["memory_rate"] * 1e9) + (chip["memory_latency"] / chip["clock"]) * 1e-6
+    return KERNEL_US * 1e-6 + elements * 3 / (chip["memory_rate"] * 1e9) + (chip["memory_latency"] / chip["clock"]) * 1e-6
 
 
 def _grouped(row: Row, chip: ChipFigures) -> Predicted:

@@ -128,8 +128,8 @@ def _order(found: Iterable[Judged]) -> str:
     for key, ones in groups.items():
         for one, other in combinations(ones, 2):
             apart = one.row.value / other.row.value
-            if max(apart, 1 / apart) > 1.1:
-                told[key[0]][_told(apart, (one.predicted or 0) - (other.predicted or 0))] += 1
+            if _differ(apart, 0.1):
+                told[key[0]][_told(apart, one, other)] += 1
     if not told:
         return "No two rows of one problem differ by more than 10%.\n"
     lines = [f"| source | pairs that differ by more than 10% | {' | '.join(_TOLD)} |", "|---" * (2 + len(_TOLD)) + "|"]
@@ -139,15 +139,21 @@ def _order(found: Iterable[Judged]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_TOLD = ("in the right order", "in the wrong order", "predicted alike")
+_TOLD = ("in the right order", "in the wrong order", "within 1% of each other")
 
 
-def _told(apart: float, difference: float) -> str:
-    """Of two rows: which order the difference of their predictions says, where the published values' quotient is `apart`."""
+def _differ(quotient: float, by: float) -> bool:
+    return max(quotient, 1 / quotient) > 1 + by
+
+
+def _told(apart: float, one: Judged, other: Judged) -> str:
+    """What the predictions of two rows say of the order that the quotient `apart` of their published values has."""
     right, wrong, alike = _TOLD
-    if not difference:
+    assert one.predicted and other.predicted
+    said = one.predicted / other.predicted
+    if not _differ(said, 0.01):
         return alike
-    return right if (difference > 0) == (apart > 1) else wrong
+    return right if (said > 1) == (apart > 1) else wrong
 
 
 def _reasons(found: Iterable[Judged]) -> str:

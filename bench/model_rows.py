@@ -48,6 +48,7 @@ _SIZES = (
     ("f64", 8),
     ("f32", 4),
 )
+KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
 _NUMBER = re.compile(r"(\w+)=(-?[\d.]+)")
 _CLOCK = re.compile(r"sm clock (\d+) MHz|sm (\d+) MHz|clock (\d{3,4}) MHz")
 
