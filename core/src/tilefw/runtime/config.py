@@ -95,7 +95,7 @@ def settings(
         executor=None if executor is None else _one_of(executor, EXECUTORS, "executor"),
         checks=None if words is None else parse_checks(words),
         named_checks=None if words is None else frozenset(words) - frozenset(_GROUPS),
-        budget=None if budget is None else _positive(budget, "budget"),
+        budget=None if budget is None else positive(budget, "budget"),
         numerics=None if numerics is None else _one_of(numerics, NUMERICS, "numerics"),
         seed=None if seed is None else _seed(seed),
         stream=None if stream is None else _stream(stream),
@@ -322,7 +322,8 @@ def _one_of(value: object, known: tuple[str, ...], what: str) -> str:
     return str(value)
 
 
-def _positive(value: object, what: str) -> int:
+def positive(value: object, what: str) -> int:
+    """The value of a setting of this name. Raises UsageError TFW0902 for anything but a positive whole number."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise UsageError(f"{what} is a positive whole number, not {value!r}", code="TFW0902")
     return value

@@ -10,6 +10,7 @@ from tilefw.api.backend import CompileOptions
 from tilefw.api.device import Finding
 from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.execution_trace import ExecutionTrace
+from tilefw.runtime import config
 from tilefw.runtime.arguments.arrays import HostArray
 from tilefw.runtime.arguments.copied import copied
 from tilefw.runtime.executor import run
@@ -39,8 +40,8 @@ def record(made: Launchable, workgroups: int = BESIDE) -> Recording:
     """Run the workgroups of one processor, and the beginnings of at most so many, of a launch that is ready to be made.
 
     Raises UnsupportedError TFW0666 for a target without a model of time, LaunchError TFW0667 where there is nothing to run,
-    CheckError where the kernel does something wrong: a profile of that would mean nothing."""
-    chip = made.target.backend.timing()
+    CheckError where the kernel does something wrong: a profile of that would mean nothing; UsageError TFW0902."""
+    chip, workgroups = made.target.backend.timing(), config.positive(workgroups, "workgroups")
     if not all(made.grid):
         raise LaunchError(f"the grid of {made.name} is empty: nothing runs, and there is no time to tell", code="TFW0667")
     where = site(made.target, made.resolved, block=made.block, dynamic_shared=made.dynamic_shared)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilefw
-from tilefw.api.errors import LaunchError
+from tilefw.api.errors import LaunchError, UsageError
 from tilefw.cli.main import main
 from tilefw.cli.scripts import function
 
@@ -63,6 +63,8 @@ def test_a_function_of_a_file_and_the_result_of_its_launch_have_one_profile(file
     assert profile.cycles == pytest.approx(told["cycles"])
     assert (y == 7).all(), "a profile leaves the arrays of its launch alone"
     assert f"{profile.cycles:,.0f} cycles" in repr(profile)
+    with pytest.raises(UsageError, match="workgroups is a positive whole number, not 0"):
+        result.profile(workgroups=0)
 
 
 def test_a_launch_that_is_not_told_or_goes_out_of_bounds_has_no_profile(file: Path, capsys) -> None:
