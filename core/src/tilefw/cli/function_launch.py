@@ -17,6 +17,7 @@ from tilefw.runtime.arguments.binding import bind, grid_of
 from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.launchable import Launchable
+from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import find_target
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class FunctionLaunch:
 
 
 def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Launchable:
-    """The launch on the settings' target, over arrays of zeros. Raises UsageError TFW0911 for what it lacks, and what compiling and
-    binding raise."""
+    """The launch on the settings' target, over arrays of zeros. Raises UsageError TFW0911 for what it lacks or has no use for, and
+    what compiling and binding raise."""
     types = kernel_source.ahead_of_time(stated.signature)
     missing = _missing(stated)
     if missing:
@@ -53,6 +54,7 @@ def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Lau
             f"how is {stated.name} launched? it lacks {', '.join(missing)}", code="TFW0911",
             help="--signature x_ptr=*fp32 n=i32 --constexpr BLOCK=1024 --grid 64 --scalar n=65536 --extent x_ptr=262144 (bytes)",
         )
+    _refuse_unknown(stated)
     target = find_target(resolved.target)
     target.backend.timing()  # raises for a target without a model of time, before anything is compiled
     with told_to_the_user():
@@ -76,11 +78,24 @@ def _missing(stated: FunctionLaunch) -> list[str]:
     return found + [f"--scalar {name}" for name in numbers if name not in stated.scalars]
 
 
+def _refuse_unknown(stated: FunctionLaunch) -> None:
+    for option, given, pointers in (("scalar", stated.scalars, False), ("extent", stated.extents, True)):
+        known = [name for name, kind in stated.signature.items() if kind.startswith("*") is pointers]
+        for name in given.keys() - set(known):
+            raise UsageError(
+                f"--{option} {name}: the signature has no {'pointer' if pointers else 'scalar'} '{name}'", code="TFW0911",
+                help=suggest(name, known, what="names"),
+            )
+
+
 def _value(stated: FunctionLaunch, name: str, kind: str) -> Any:
     if not kind.startswith("*"):
         return stated.scalars.get(name, 1)  # a type that ends in `:1` says the value itself
     element, nbytes = dtype(kind[1:].partition(":")[0]), stated.extents[name]
     if type(nbytes) is not int or nbytes < 0 or nbytes * 8 % element.storage_bits:
         raise UsageError(f"--extent {name} is a number of bytes of {element} elements, not {nbytes!r}", code="TFW0911")
-    raw = np.zeros(nbytes * 8 // element.storage_bits, f"u{element.storage_bits // 8}")
+    try:
+        raw = np.zeros(nbytes * 8 // element.storage_bits, f"u{element.storage_bits // 8}")
+    except (MemoryError, ValueError):  # the latter where the number of elements is none that an array can have
+        raise UsageError(f"--extent {name}: this machine has no room for {nbytes:,} bytes", code="TFW0911") from None
     return TypedArray(raw, element)

@@ -71,6 +71,10 @@ def test_a_launch_that_is_not_told_or_goes_out_of_bounds_has_no_profile(file: Pa
     word = f"{file}:add_one"
     assert main(["profile", word, "--target", "nvidia-sm80", *STATED[:6]]) == 2
     assert "it lacks --grid, --extent x_ptr, --extent y_ptr, --scalar n" in capsys.readouterr().err
+    assert main(["profile", word, "--target", "nvidia-sm80", *STATED, "z_ptr=4"]) == 2
+    assert "the signature has no pointer 'z_ptr'" in capsys.readouterr().err
+    assert main(["profile", word, "--target", "nvidia-sm80", *STATED[:-1], f"y_ptr={1 << 62}"]) == 2
+    assert "no room for 4,611,686,018,427,387,904 bytes" in capsys.readouterr().err
     assert main(["profile", word, "--target", "nvidia-sm80", *STATED[:-1], "y_ptr=1000"]) == 1
     assert "TFW0801" in capsys.readouterr().err
     assert main(["profile", "vector_add", *STATED[:2]]) == 2
