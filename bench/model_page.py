@@ -13,14 +13,16 @@ from model_rows import Row, slower_when_more
 _HEAD = """# The model of time against published timings
 
 Written by `python bench/model.py POINTS.csv --out bench/model.md`. The points are other people's measurements, which are not
-part of this repository; the figures below compare with them. Nothing was measured here.
+part of this repository; the figures below compare with them.
 
 An error is |predicted / published - 1| of the time, whatever the row's unit. Rows marked *exact* are kernels with a public source,
 *class* those of libraries, *micro* microbenchmarks. *Held out* are rows whose crc32(id) is odd: their errors took no part in any
 choice. Figures of products come from manuals and from microbenchmarks that are not held out
-(`plugins/*/src/*/timing/products/*.yaml`, each with its source). No figure is fitted to a kernel's time. What kernels do is another
-matter: where a source could not be read, a few counts of passes over arrays (Liger's backward passes) and one tile (TLX on gfx942)
-were inferred from rows that are not held out; comments name them.
+(`plugins/*/src/*/timing/products/*.yaml`, each with its source). Two were measured for tilefw on an H200, on kernels that are no
+points here: the rate of a copy, and by the rate of one product of cuBLAS the clock at which matrix units reach the limit of power,
+from which those of other cards of this kind, and a B200's, derive. No figure is fitted to the time of a point. What kernels do is
+another matter: where a source could not be read, a few counts of passes over arrays (Liger's backward passes) and one tile (TLX on
+gfx942) were inferred from rows that are not held out; comments name them.
 
 How: *outline* is `tilefw.timing.outline`: what each workgroup computes and moves, step by step, on the product's figures, with the
 clock that its power limit leaves (`tilefw.timing.power`). A kernel whose tile is not published takes the fastest of the tiles that
