@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_a_product_of_a_warpgroup_waits_for_the_copy_engine_and_then_for_the_mat
     assert one.peak == pytest.approx(512 * 2 * 4 * 132 * 1.83e9)
     assert three.seconds < 0.95 * one.seconds
     assert three.limits[0].cause == "tensor"
+
+
+@pytest.mark.parametrize("dimensions", range(1, 6))
+def test_copies_of_an_engine_belong_to_phases_in_every_dimension(dimensions: int) -> None:
+    timing = find_target(HOPPER).backend.timing()
+    load_of = f"cp.async.bulk.tensor.{dimensions}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    cost = timing.cost(SimpleNamespace(mnemonic=load_of, unit="async", text=load_of))
+    assert cost.role == "bulk" and cost.latency == timing.figures["engine_latency"]
 
 
 def test_a_figure_that_the_file_lacks_is_named() -> None:

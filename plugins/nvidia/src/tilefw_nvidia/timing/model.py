@@ -26,8 +26,7 @@ _SLOTS: tuple[tuple[str, int], ...] = (
 # What instructions mean to phases of an engine's copies, by the beginning of the opcode.
 _PHASES: tuple[tuple[str, Role], ...] = (
     ("mbarrier.arrive.expect_tx", "phase"), ("mbarrier.try_wait", "await"), ("mbarrier.test_wait", "await"),
-    ("cp.async.bulk.tensor.1d.shared", "bulk"), ("cp.async.bulk.tensor.2d.shared", "bulk"), ("cp.async.bulk.tensor.3d.shared",
-    "bulk"), ("cp.async.bulk.shared", "bulk"),
+    *((f"cp.async.bulk.tensor.{dimensions}d.shared", "bulk") for dimensions in range(1, 6)), ("cp.async.bulk.shared", "bulk"),
 )
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
 _RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
