@@ -148,7 +148,7 @@ def in_unit(row: Row, found: Predicted, figures: ChipFigures) -> float:
         "GFLOPS": found.operations / seconds / 1e9,
         "GB/s": found.nbytes / seconds / 1e9,
         "TiB/s": found.nbytes / seconds / 2**40,
-        "fraction of DRAM peak": found.nbytes / seconds / 1.555e12,
+        "fraction of DRAM peak": found.nbytes / seconds / 1.555e12,  # datasheet of the A100-SXM4-40GB, whose rows these are
     }
     if row.unit in per_second:
         return per_second[row.unit]
