@@ -101,7 +101,7 @@ def test_a_factor_in_registers_is_written_before_the_fence_and_overwritten_behin
 def test_only_a_chip_with_a_rate_for_them_has_products_of_warpgroups():
     assert not any(atom.asynchronous for atom in description(named("sm_89")).atoms)
     atoms = [atom for atom in description(named("sm_90a")).atoms if atom.asynchronous]
-    assert {atom.a for atom in atoms} == {"f16", "bf16", "f32", "i8"}
+    assert {atom.a for atom in atoms} == {"f16", "bf16", "f32", "i8", "f8E4M3FN", "f8E5M2"}
     assert all(atom.waves == 4 and atom.d_layout.covers and atom.b_forms for atom in atoms)
 
 
