@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 import tilefw
 import tilefw.language as tl
 from tilefw.api.dtypes import DTYPES, DType
+from tilefw.frontend import build_module
+from tilefw.passes.fold import constant_of
+from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
 from tilefw.tile import numbers
+from tilefw.tile.dialect.dot_op import DotOp
+from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.reference.accuracy import compare
 from tilefw.tile.reference.evaluate_dot import dot, summed_onto
 from tilefw.tile.reference.value import EvaluatedValue
@@ -254,6 +261,26 @@ def test_a_product_that_is_added_to_much_larger_numbers_may_be_summed_onto_them(
     off = np.abs(got - expected.value)
     assert (off <= expected.bound).all() and off.max() > 2 * np.spacing(np.abs(x)).max()
     assert (expected.bound < 70 * 2.0**-23 * (np.abs(x) + 200)).all()
+
+
+@tilefw.jit
+def added_to_imprecise_product(a_ptr, b_ptr, x_ptr, M: tl.constexpr, K: tl.constexpr):
+    m, k = tl.arange(0, M), tl.arange(0, K)
+    a, b = tl.load(a_ptr + m[:, None] * K + k), tl.load(b_ptr + k[:, None] * M + m)
+    at = x_ptr + m[:, None] * M + m
+    tl.store(at, tl.load(at) + tl.dot(a, b, max_num_imprecise_acc=K))
+
+
+def test_imprecise_products_are_added_in_full_to_what_is_no_accumulator_of_theirs() -> None:
+    """The author allows short sums of K products, and no shorter sum with a much larger number."""
+    factor = np.ones((16, 16), ml_dtypes.float8_e4m3fn)
+    expected = tilefw.reference(added_to_imprecise_product, (1,), factor, factor, np.full((16, 16), 1e6, np.float32), M=16, K=16)
+    assert (expected["x_ptr"].bound <= np.spacing(np.float32(1e6))).all()
+    signature = {"a_ptr": "*fp8e4nv", "b_ptr": "*fp8e4nv", "x_ptr": "*fp32"}
+    module = build_module(added_to_imprecise_product, signature, {"M": 16, "K": 16})
+    PassManager(default_passes()).run(module)
+    (product,) = [op for op in nested_ops(module) if isinstance(op, DotOp)]
+    assert product.imprecise and constant_of(product.acc) == 0
 
 
 def test_small_whole_numbers_are_exact_wherever_they_are_added() -> None:

@@ -130,3 +130,22 @@ def test_sums_of_bytes_stay_in_the_unit_where_the_author_allows_it(types: tuple[
         assert compare(out[None], bound).wrong == 0
         assembled(made.artifact.text, tmp_path)
     assert errors[depth] > 16 * errors[0]
+
+
+@tilefw.jit
+def onto_a_total(a, b, out, N: tl.constexpr, K: tl.constexpr):
+    row, column, k = tl.arange(0, 64), tl.arange(0, N), tl.arange(0, K)
+    left, right = tl.load(a + row[:, None] * K + k[None, :]), tl.load(b + column[None, :] * K + k[:, None])
+    at = out + row[:, None] * N + column[None, :]
+    total = tl.load(at)
+    for _ in range(3):
+        total += tl.dot(left, right, max_num_imprecise_acc=K)
+    tl.store(at, total)
+
+
+def test_short_sums_are_added_in_full_to_a_total_that_is_not_theirs(tmp_path: Path) -> None:
+    ones, out = np.ones((64, 64), ml_dtypes.float8_e4m3fn), np.full((64, 64), 1e6, np.float32)
+    made = onto_a_total[1,](ones, ones, out, 64, 64, target=TARGET, numerics="hw", checks="all")
+    assert "wgmma" in made.artifact.text
+    np.testing.assert_array_equal(out, 1e6 + 3 * 64)
+    assembled(made.artifact.text, tmp_path)

@@ -93,7 +93,10 @@ def _reduce_equal(op: ops.ReduceOp) -> bool:
 
 
 def add_into_dot(op: ElementwiseOp) -> bool:
-    """x + (a · b + 0) is a · b + x, as matrix units add for nothing: `acc += dot(a, b)` accumulates in place."""
+    """x + (a · b + 0) is a · b + x, as matrix units add for nothing: `acc += dot(a, b)` accumulates in place.
+
+    Not where the unit may keep its sums short: what is added outside of it is added in full.
+    """
     if op.row.name not in ("addf", "addi") or op.attributes:
         return False
     for product, other in (op._operands, op._operands[::-1]):
@@ -111,7 +114,8 @@ def _is_lone_product(value: SSAValue, user: Operation) -> bool:
     uses = iter(value.uses)
     next(uses)
     alone = next(uses, None) is None
-    return alone and value.op.parent is user.parent and not value.op.attributes and constant_of(value.op.acc) == 0
+    plain = not value.op.attributes and not value.op.imprecise
+    return alone and plain and value.op.parent is user.parent and constant_of(value.op.acc) == 0
 
 
 RULES: dict[type[Operation], Callable[[Any], bool]] = {

@@ -59,8 +59,7 @@ def dot(
 
 
 def summed_onto(
-    x: EvaluatedValue, factors: tuple[EvaluatedValue, EvaluatedValue], product: EvaluatedValue, result: DType, precision: str,
-    imprecise: bool = False,
+    x: EvaluatedValue, factors: tuple[EvaluatedValue, EvaluatedValue], product: EvaluatedValue, result: DType, precision: str
 ) -> Array | None:
     """What is added to the bound of `x` + `product`, the dot of `factors`, because a matrix unit may add the products onto `x` one
     after the other, as compilers have it do: each of these additions rounds a number of `x`'s size, and of the products' size,
@@ -76,14 +75,14 @@ def summed_onto(
         onto = np.abs(without_infinities(x.x)) + (0.0 if x.err is None else np.where(np.isfinite(x.err), x.err, 0.0))
         left, right = (np.abs(without_infinities(v.x)) for v in (a, b))
         reach = a.x.shape[-1] * left.max(-1, keepdims=True) * right.max(-2, keepdims=True) + onto  # at most
-        exact = known & _exact(a.x, b.x, x.x, reach, result, imprecise) if plain else np.zeros((), np.bool_)
+        exact = known & _exact(a.x, b.x, x.x, reach, result, imprecise=False) if plain else np.zeros((), np.bool_)
         if exact.all():
             return None
-        rate = growth(_steps(a, split), 2.0 ** -_kept_bits(result, imprecise))
+        rate = growth(_steps(a, split), 2.0**-result.mantissa_bits)
         bounded = np.zeros((), np.bool_) if product.err is None else product.err > _LEAST
         if not (exact | bounded).all() or beyond(reach + rate * reach, result).any():
             reach = np.matmul(left, right) + onto
-            exact = known & _exact(a.x, b.x, x.x, reach, result, imprecise) if plain else exact
+            exact = known & _exact(a.x, b.x, x.x, reach, result, imprecise=False) if plain else exact
         more = np.where(exact, 0.0, rate * np.where(bounded, onto, reach))
         more = np.where(beyond(reach + more, result), np.inf, more)  # an order may overflow
         more = np.where(np.isfinite(x.x + product.x), more, 0.0)  # infinities and NaN come of every order

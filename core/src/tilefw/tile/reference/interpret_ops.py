@@ -71,16 +71,15 @@ def elementwise(launch: InterpreterState, op: Any, frame: FrameValues) -> list[E
 
 
 def _allow_for_accumulation(op: Any, operands: list[EvaluatedValue], found: EvaluatedValue, frame: FrameValues) -> None:
-    """A dot onto zeros that something is added to may have been computed as a dot onto that."""
+    """A dot onto zeros that something is added to may have been computed as a dot onto that; not one of imprecise sums
+    (`add_into_dot`)."""
     for value, product, other in zip(op.operands, operands, reversed(operands), strict=True):
         made: Any = value.owner
-        if not isinstance(made, ops.DotOp):
+        if not isinstance(made, ops.DotOp) or made.imprecise:
             continue
         acc = frame[made.acc]
         if acc.err is None and not acc.x.any():
-            more = summed_onto(
-                other, _factors(made, frame), product, types.dtype_of(value.type), made.input_precision, made.imprecise
-            )
+            more = summed_onto(other, _factors(made, frame), product, types.dtype_of(value.type), made.input_precision)
             if more is not None:
                 found.err = more if found.err is None else found.err + more
                 settle(found, None)
