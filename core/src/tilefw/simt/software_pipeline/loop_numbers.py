@@ -21,8 +21,8 @@ _MIXING = frozenset({"addi", "subi", "muli"})
 class LoopAnalysis(AffineAnalysis):
     """Affine forms in the body of a loop, where what is left of a length (`K - step * BLOCK_K`) surely does not wrap around."""
 
-    def __init__(self, loop: ForOp, offset_ops: set[Operation]) -> None:
-        super().__init__(offset_ops, IntegerRanges(_function_of(loop)))
+    def __init__(self, loop: ForOp, offset_ops: set[Operation], ranges: IntegerRanges) -> None:
+        super().__init__(offset_ops, ranges)
         self.loop = loop
 
     def as_computed(self, value: SSAValue) -> Poly:

@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilefw.passes.affine import ONE, ZERO, Affine, Materializer, Poly
 from tilefw.passes.fold import constant_of
+from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.passes.rewriting import insert
 from tilefw.passes.structured_access import Bound, bounds_of
 from tilefw.simt.software_pipeline.address_slice import Load
@@ -49,9 +50,9 @@ class _Wrapped:
     limit: Poly
 
 
-def walked_block(load: Load, loop: ForOp, offset_ops: set[Operation]) -> LoadBlockOp | None:
+def walked_block(load: Load, loop: ForOp, offset_ops: set[Operation], ranges: IntegerRanges) -> LoadBlockOp | None:
     """The same load told from the beginning of the array of an argument, not in its place yet; None where that cannot be told."""
-    analysis = LoopAnalysis(loop, offset_ops)
+    analysis = LoopAnalysis(loop, offset_ops, ranges)
     analysis.look_at_offsets()
     found = _origin(load.pointer if isinstance(load, ops.LoadOp) else load.base, analysis)
     if found is None:

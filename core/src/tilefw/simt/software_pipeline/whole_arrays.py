@@ -19,6 +19,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.passes.dce import erase_dead
+from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.passes.rewriting import exchange, place_before
 from tilefw.simt.description import CopyEngine, LaneMachine
 from tilefw.simt.facts import LaneFacts
@@ -61,12 +62,12 @@ class WholeArrays(ModulePass):
         return min(stages, self.most_stages or stages) > 1 and engine_of(self.machine, loop) is not None
 
     def _function(self, function: FuncOp, loops: list[ForOp]) -> None:
-        offset_ops, engine = offset_arithmetic(function), engine_of(self.machine, loops[0])
+        offset_ops, ranges, engine = offset_arithmetic(function), IntegerRanges(function), engine_of(self.machine, loops[0])
         assert engine is not None
         blocks: dict[Load, LoadBlockOp | None] = {}
         for loop in loops:
             for load in [each for each in candidates(loop) if not _is_told(each)]:
-                blocks[load] = walked_block(load, loop, offset_ops) if self._may_change(load, engine) else None
+                blocks[load] = walked_block(load, loop, offset_ops, ranges) if self._may_change(load, engine) else None
         found = {load: block for load, block in blocks.items() if block is not None}
         if found and len(found) == len(blocks):
             self._exchange(function, found, engine)
