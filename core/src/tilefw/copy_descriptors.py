@@ -15,6 +15,7 @@ from tilefw.api.device import Argument, DescribedArray, Scalar
 from tilefw.api.errors import CodeError, LaunchError
 
 PREFIX = "copy_descriptor "  # of `Parameter.hidden`
+_MOST = (1 << 32) - 1  # elements of a dim that engines count; no block of those that begin at signed numbers of 32 bits gets there
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class CopyDescriptor:
                 f"an array of {kernel} has blocks before its beginning, which its copy engine does not read", code="TFW0357",
                 note=f"{below[0]} is what programs are divided by",
             )
-        sizes = tuple(_number(size, args) for size in self.sizes)
+        sizes = tuple(min(_number(size, args), _MOST) for size in self.sizes)
         strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)
         if min(sizes) < 1:  # all blocks are beyond an empty array, whose strides may be anything: those of one that engines take
             sizes, strides = (1,) * len(sizes), (self.alignment,) * len(strides)

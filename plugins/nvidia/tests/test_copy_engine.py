@@ -148,6 +148,14 @@ def test_an_array_whose_rows_do_not_follow_one_another_is_refused_with_the_reaso
         product_of_rows_apart[1,](a, b, out, 128, -128, B=64, target=TARGET)
 
 
+def test_a_size_beyond_what_an_engine_counts_is_no_end() -> None:
+    """Masks compare with integers of 64 bits that stand for no end; blocks begin at 32 bits."""
+    a, b, out = np.ones((64, 128), np.float16), np.ones((64, 128), np.float16), np.zeros((64, 64), np.float32)
+    result = through_pointers[1,](a, b, out, 1 << 40, 128, 128, B=64, target=TARGET)
+    assert "cp.async.bulk.tensor" in result.artifact.text
+    np.testing.assert_array_equal(out, 128)
+
+
 def test_the_driver_numbers_element_types_in_another_way_than_instructions() -> None:
     """CUDA Driver API, CUtensorMapDataType; PTX ISA, table of `tensormap.replace.elemtype`."""
     names = ("fp16", "fp32", "fp64", "bf16", "int8")
