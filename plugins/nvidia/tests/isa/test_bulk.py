@@ -189,6 +189,17 @@ def test_what_the_engine_does_not_take_is_told(changed: dict, code: str) -> None
     assert code in codes(run(text, [data, np.zeros(64, np.float32), MAP])[1])
 
 
+@pytest.mark.parametrize(("start", "found"), [((0, 1), set()), ((-16, 0), {"TFW0825"}), ((0, -1), {"TFW0825"})])
+def test_a_box_is_stored_from_coordinates_that_are_not_negative(start: tuple[int, int], found: set[str]) -> None:
+    """PTX ISA, "Restriction on Tensor Copy instructions"; a load may begin before the array."""
+    x, y = start
+    store = f"@%p0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d10, {{{x}, {y}}}], [%r1];\n" + COMMIT + DONE
+    text = tensor_map("u32", (32, 2), (128,), (32, 1)) + FILL + READY + store
+    (out, _, _), findings = run(text, [np.zeros((2, 32), np.uint32), ZEROS, MAP])
+    assert codes(findings) == found
+    assert found or np.array_equal(out, [ZEROS, DATA + 7])
+
+
 @pytest.mark.parametrize(("axis", "code", "words"), [(0, "TFW0812", "innermost"), (1, "TFW0825", "every 8th")])
 def test_a_map_with_a_step_of_zero_is_told(axis: int, code: str, words: str) -> None:
     text = tensor_map("f32", (32, 4), (128,), (32, 2)) + load(2, (0, 0), 256)

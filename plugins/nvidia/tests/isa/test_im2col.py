@@ -35,6 +35,15 @@ add.u32 %r3, %r3, 128; setp.lt.u32 %p1, %r3, BYTES; @%p1 bra next;
 ret; }
 """
 
+STORE = """shl.b32 %r3, %r0, 2;
+next: add.u32 %r4, %r3, %r1; st.shared.u32 [%r4], %r3; add.u32 %r3, %r3, 128; setp.lt.u32 %p1, %r3, 1024; @%p1 bra next;
+fence.proxy.async.shared::cta; bar.sync 0;
+@%p0 cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%d1, {8, 2, 1, 0}], [%r1];
+@%p0 cp.async.bulk.commit_group;
+@%p0 cp.async.bulk.wait_group 0;
+ret; }
+"""
+
 
 @dataclass(frozen=True)
 class Convolution:
@@ -130,6 +139,24 @@ def test_a_list_that_begins_outside_of_its_window_is_told() -> None:
     of = CASES["plane"]
     _, findings = run(of, image(of), 0, 0, (0, 0), start=(-1, -2))
     assert codes(findings) == {"TFW0825"} and "outside of the window" in findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("corners", "found"), [(((0, 0), (0, 0)), set()), (((-1, 0), (0, 0)), {"TFW0825"}), (((0, 0), (0, 1)), {"TFW0825"})], ids=str
+)
+def test_pixels_are_stored_in_a_window_within_their_image(corners: tuple, found: set[str]) -> None:
+    """32 pixels of 8 channels from pixel (1, 2) of the first image on; PTX ISA, "Restriction on Tensor Copy instructions"."""
+    device, x = Simulator(CHIP), np.zeros((2, 5, 6, 16), np.uint32)
+    image = device.allocate(x.nbytes)
+    device.write(image, x.view(np.uint8).data)
+    described = device.pixel_map(BufferView(image), x.shape[::-1], x.strides[-2::-1], corners, 8, 32, element="u32")
+    parameters = (Parameter("out", "pointer", "uint8", 0, 8, 8), Parameter("map", "struct", "", 64, 128, 64))
+    artifact = Artifact("nvidia-sm90a", "ptx", HEAD + STORE, (Entry("k", parameters, (32, 1, 1)),))
+    options = LaunchOptions(block=(32, 1, 1), checks=ALL_CHECKS)
+    report = device.launch(device.load(artifact), "k", (1, 1, 1), [BufferView(image), described], options)
+    assert codes(report.findings) == found
+    x.reshape(-1, 16)[8:40, 8:] = np.arange(256).reshape(32, 8) * 4
+    assert found or np.array_equal(np.frombuffer(device.read(image, x.nbytes), np.uint32).reshape(x.shape), x)
 
 
 def test_a_map_of_boxes_is_none_of_pixels() -> None:

@@ -94,6 +94,8 @@ class EngineLanes(ClusterLanes):
             self._check_box(box, shape, lanes, strides[chosen])
             if pixels is not None:
                 self._check_pixels(pixels, lanes, sizes[chosen], starts[chosen])
+            if store:
+                self._check_stored(pixels, lanes, starts[chosen])
             self._box(
                 box, shape, lanes, shared_space, shared, sizes[chosen], strides[chosen], starts[chosen], store, barrier,
                 barrier_space, reduction, multicast,
@@ -132,6 +134,17 @@ class EngineLanes(ClusterLanes):
         good[lanes] = within(pixels, sizes, starts)
         window = f"of corners {pixels.lower} and {pixels.upper}"
         self._good(lanes, good, f"the first pixel of a list lies outside of the window {window} of its image")
+
+    def _check_stored(self, pixels: PixelShape | None, lanes: Array, starts: Array) -> None:
+        """What engines ask of a copy to an array: see the manual of the chip ("Restriction on Tensor Copy instructions")."""
+        everywhere = np.ones(self.frame.shape, dtype=np.bool_)
+        good = everywhere.copy()
+        good[lanes] = (starts >= 0).all(axis=1)
+        self._good(lanes, good, "what an engine stores begins at coordinates that are 0 or more")
+        if pixels is not None:
+            inside = all(n >= 0 for n in pixels.lower) and all(n <= 0 for n in pixels.upper)
+            window = f"of corners {pixels.lower} and {pixels.upper}"
+            self._good(lanes, everywhere & inside, f"the window {window} of pixels that an engine stores goes beyond its image")
 
     def _box(
         self, box: Box, shape: BoxShape, lanes: Array, shared_space: str, shared: Array, sizes: Array, strides: Array,
