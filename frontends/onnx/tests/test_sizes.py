@@ -47,7 +47,8 @@ def test_all_open_sizes_are_told_at_once(path):
 
 
 @pytest.mark.parametrize("sizes, words", [
-    ({"batch": 2, "w.1": 1, "time": 3}, "no open size 'time'"), ({"batch": 0, "w.1": 1}, "at least one element"),
+    ({"batch": 2, "w.1": 1, "time": 3}, "no open size 'time'"), ({"batch": -1, "w.1": 1}, "a size is 0 to 2,147,483,647"),
+    ({"batch": 1 << 64, "w.1": 1}, "a size is 0 to 2,147,483,647"),
 ])
 def test_a_size_that_a_model_cannot_have_is_refused(path, sizes, words):
     with pytest.raises(UsageError, match=words):
@@ -59,3 +60,16 @@ def test_the_command_line_takes_sizes(path, capsys):
     assert "y: fp32[4, 2]" in capsys.readouterr().out
     assert main(["run", path, "--size", "batch=many"]) != 0
     assert "a size is a whole number" in capsys.readouterr().err
+
+
+def test_a_help_line_can_be_typed_whatever_a_size_is_called(tmp_path, capsys):
+    """An input as TensorFlow calls it, a size with a space, and one that an old exporter says to be -1."""
+    told = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["past length", -1, 2]) for name in ("in:0", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["in:0"], ["y"])], "g", told[:1], told[1:])
+    path = str(tmp_path / "named.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    assert main(["run", path, "--target", "reference"]) != 0
+    assert "--size 'past length=N' in:0.1=N" in capsys.readouterr().err
+    assert main(["run", path, "--target", "reference", "--size", "past length=0", "in:0.1=3"]) == 0
+    assert "y: fp32[0, 3, 2]" in capsys.readouterr().out
+    assert main(["run", path, "--size", f"in:0.1={'9' * 5000}"]) == 2

@@ -14,7 +14,7 @@ from tilefw.api.errors import LaunchError, UsageError
 from tilefw.api.target import TargetInfo
 from tilefw.runtime.names import suggest
 
-ASSIGNMENT = re.compile(r"([A-Za-z_][\w.]*)=(.*)", re.DOTALL)
+ASSIGNMENT = re.compile(r"([^=-][^=]*)=(.*)", re.DOTALL)  # models call their sizes what they like, such as `input:0.0`
 
 
 class Parser(argparse.ArgumentParser):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 64  # programs of a launch that a simulator runs for a judgement: one batch of its own
 FUSES: Mapping[str | None, bool | None] = {None: None, "all": True, "none": False}
+_MOST_DIGITS = 18  # of a size: any such number fits 64 bits
 ARRAY_FILE_LIMIT = 1 << 34  # bytes of all arrays of one file
 
 
@@ -45,8 +46,8 @@ def add_model_options(parse: argparse.ArgumentParser) -> None:
 def sizes_said(pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
     """The sizes of the command line. Raises UsageError TFW0917 for one that is no whole number."""
     for name, text in pairs:
-        if not text.isdecimal():
-            raise UsageError(f"--size {name}={text}: a size is a whole number", code="TFW0917")
+        if not text.isdecimal() or len(text) > _MOST_DIGITS:
+            raise UsageError(f"--size {name}={text}: a size is a whole number of at most {_MOST_DIGITS} digits", code="TFW0917")
     return {name: int(text) for name, text in pairs}
 
 

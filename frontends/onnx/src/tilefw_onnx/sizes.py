@@ -6,10 +6,13 @@ A dim that has no name is called by its input and its place, `x.0`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 import onnx
 
 from tilefw.api.errors import CodeError, UsageError
+
+_LARGEST = (1 << 31) - 1  # kernels count elements in 32 bits
 
 
 def fix_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int], file: str) -> None:
@@ -22,17 +25,18 @@ def fix_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int], file: str) -> No
         if name not in named:
             known = f"open sizes are {', '.join(named)}" if named else "all of its sizes are fixed"
             raise UsageError(f"{file} has no open size '{name}'", code="TFW0917", note=known)
-        if size < 1:
-            raise UsageError(f"size '{name}' is {size}, and a tensor has at least one element", code="TFW0917")
+        if not 0 <= size <= _LARGEST:
+            raise UsageError(f"size '{name}' is {size}: a size is 0 to {_LARGEST:,}", code="TFW0917")
     lacking = [name for name in named if name not in sizes]
     if lacking:
         told = "; ".join(f"'{info.name}' has shape [{', '.join(map(str, _dims(info)))}]" for info in inputs if any(_open(info)))
         raise CodeError(
             f"{file} leaves sizes open: {told}", code="TFW0994", note="every tensor has a static shape",
-            help=f"say them: --size {' '.join(f'{name}=N' for name in lacking)}",
+            help=f"say them: --size {' '.join(quote(f'{name}=N') for name in lacking)}",
         )
     for info in (*inputs, *graph.value_info, *graph.output):
         for name, dim in _open(info):
+            dim.ClearField("dim_value")
             if name in sizes:
                 dim.dim_value = sizes[name]
 
@@ -40,10 +44,15 @@ def fix_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int], file: str) -> No
 def _open(info: onnx.ValueInfoProto) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
     """The dims without a size, and what they are called."""
     for axis, dim in enumerate(info.type.tensor_type.shape.dim):
-        if dim.WhichOneof("value") != "dim_value":
+        if not _is_fixed(dim):
             yield dim.dim_param or f"{info.name}.{axis}", dim
 
 
 def _dims(info: onnx.ValueInfoProto) -> Iterator[int | str]:
     for dim in info.type.tensor_type.shape.dim:
-        yield dim.dim_value if dim.WhichOneof("value") == "dim_value" else dim.dim_param or "?"
+        yield dim.dim_value if _is_fixed(dim) else dim.dim_param or "?"
+
+
+def _is_fixed(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Whether a dim has a size; old exporters leave it open by -1."""
+    return dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0
