@@ -185,3 +185,15 @@ def test_many_updates_go_to_their_elements_in_memory(operator, reduction, target
             at = row[column % len(row)], column
             due[at] = combine(due[at], update[column])
     np.testing.assert_array_equal(found, due)
+
+
+@pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("count", [3, 1500])
+def test_a_constant_index_that_names_no_element_is_told(operator, count):
+    rows = {"x": 7, "u": count, "y": 7}
+    *given, output = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [extent, 1]) for name, extent in rows.items())
+    indices = numpy_helper.from_array(np.full((count, 1), 7), "i")
+    made = helper.make_graph([helper.make_node(operator, ["x", "i", "u"], ["y"], reduction="add")], "g", given, [output], [indices])
+    with pytest.raises(CodeError) as caught:
+        fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)]), "m")
+    assert "an index that none of 7 elements has" in str(caught.value.note)

@@ -15,6 +15,7 @@ from tilefw.graph.scattering import scattered
 from tilefw_onnx.decompositions import Rule, Values, is_served
 from tilefw_onnx.lowerings.node import Node
 from tilefw_onnx.lowerings.places import axis_of
+from tilefw_onnx.lowerings.scatters import require_targets
 
 _FEW = 1024  # updates at which each element looks
 _ROWS: Mapping[str, tuple[str | None, str | None]] = {  # of floats, of integers
@@ -55,6 +56,7 @@ def _combined(
     b: ModuleBuilder, node: Node, values: Values, axes: Sequence[int], indices: Sequence[GraphValue], rows: list[list[int]]
 ) -> GraphValue:
     """The updates at the places that index tensors give along the axes; negative ones count from the end."""
+    require_targets(node)
     source, updates, kind = values[0], values[2], node.input(0).dtype
     own = shape_of(source)
     found = [

@@ -6,9 +6,11 @@ Programs that scatter would write the same elements in no order; one that looks 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 
 from tilefw.api.errors import UnsupportedError
+from tilefw_onnx.lowerings.gathers import require_within
 from tilefw_onnx.lowerings.node import Node
 from tilefw_onnx.lowerings.places import axis_of, contiguous
 from tilefw_onnx.lowerings.rows import typed
@@ -64,7 +66,18 @@ def tuples(node: Node) -> KernelText:
     return _end(node, text, body, f"(update * {part} + within)")
 
 
+def require_targets(node: Node) -> None:
+    """Raise ValueError where an index that is known before the kernel runs names no element."""
+    indices, shape = node.input(1), node.input(0).shape
+    if node.operator != "ScatterND":
+        require_within(indices, shape[axis_of(node.attributes["axis"], len(shape))])
+    elif indices.array is not None:
+        for number in range(indices.shape[-1]):
+            require_within(replace(indices, array=indices.array[..., number]), shape[number])
+
+
 def _begin(node: Node, updates: int) -> KernelText:
+    require_targets(node)
     if updates > _MOST_UPDATES:
         note = f"each element of the output would look at {updates:,} updates; at most {_MOST_UPDATES:,} are looked at"
         raise UnsupportedError(f"{node.operator} with so many updates", code="TFW0992", note=note)
