@@ -66,6 +66,15 @@ def test_a_recurrent_node_is_the_steps_that_it_stands_for(operator, direction, e
     _agrees(model, given, _runtime(model, given))
 
 
+def test_a_recurrent_node_of_constants_is_written_out_too():
+    """onnx's evaluator, which computes other constants, leaves out directions and lengths."""
+    rng = np.random.default_rng(7)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((3, 2, 4), (1, 9, 4), (1, 9, 3), (1, 18))]
+    model, given = _node("GRU", [*arrays, np.array([3, 1], np.int32)], {"y": (TensorProto.FLOAT, [3, 1, 2, 3])}, 0,
+                         hidden_size=3, direction="reverse")
+    _agrees(model, given, _runtime(model, given))
+
+
 @pytest.mark.parametrize("corners", [0, 1])
 @pytest.mark.parametrize("outside", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
@@ -104,6 +113,23 @@ def test_what_onnx_defines_by_nodes_needs_no_kernel_of_its_own():
     _agrees(model, given, ReferenceEvaluator(model).run(None, given))
 
 
+@pytest.mark.parametrize("corners, shape, space", [(0, (1, 2, 3), [3, 4]), (1, (2, 3, 4), [2, 3, 4])])
+def test_a_grid_is_the_points_of_an_image_by_matrices(corners, shape, space):
+    batch, rank, _ = shape
+    theta = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
+    outputs = {"y": (TensorProto.FLOAT, [batch, *space, rank])}
+    model, given = _node("AffineGrid", [theta, np.array([batch, 1, *space])], outputs, align_corners=corners)
+    _agrees(model, given, _runtime(model, given))
+
+
+def test_a_sum_of_pixels_that_are_no_floats_is_refused():
+    arrays = [np.zeros((1, 2, 3, 3), np.int32), np.zeros((1, 3, 3, 2), np.float32)]
+    model, _ = _node("GridSample", arrays, {"y": (TensorProto.INT32, [1, 2, 3, 3])}, 2)
+    with pytest.raises(UnsupportedError) as caught:
+        fused_graph_of(model, "m")
+    assert "cell: GridSample of mode linear on int32" in str(caught.value.note)
+
+
 def test_a_function_of_the_model_is_written_out():
     double = helper.make_function("own", "Double", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])],
                                   [helper.make_opsetid("", 20)])
@@ -132,7 +158,7 @@ def test_what_follows_from_data_is_refused_as_such():
     model, _ = _node("NonZero", [x], {"y": (TensorProto.INT64, [2, "n"])})
     with pytest.raises(UnsupportedError) as caught:
         fused_graph_of(model, "m")
-    assert "cell: the shape of what NonZero gives follows from data" in caught.value.note
+    assert "cell: the shape of what NonZero gives follows from data" in str(caught.value.note)
 
 
 def test_an_attribute_that_does_not_fit_is_told():

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 
 import onnx
 
-from tilefw_onnx.expansions import defined, neighbours, quantised, recurrent, sampled_grids
+from tilefw_onnx.expansions import affine_grids, defined, neighbours, quantised, recurrent, sampled_grids
 from tilefw_onnx.expansions.node_writer import NodeWriter
 from tilefw_onnx.loops import NodeReading, ReadValue, describe_nodes, name_value
 
 EXPANSIONS: Mapping[str, Callable[[NodeWriter], None]] = {
-    **recurrent.EXPANSIONS, **sampled_grids.EXPANSIONS, **quantised.EXPANSIONS, **neighbours.EXPANSIONS,
+    **recurrent.EXPANSIONS, **sampled_grids.EXPANSIONS, **affine_grids.EXPANSIONS, **quantised.EXPANSIONS,
+    **neighbours.EXPANSIONS,
 }
 
 

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 import onnx
 
+from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
 from tilefw_onnx.expansions.node_writer import NodeWriter
 
@@ -19,10 +20,12 @@ _NEAREST, _LINEAR = ("nearest",), ("linear", "bilinear")
 
 
 def written_out(w: NodeWriter) -> None:
-    """The nodes of a GridSample. Raises UnsupportedError TFW0992 for the cubic modes."""
+    """The nodes of a GridSample. Raises UnsupportedError TFW0992 for the cubic modes, and for sums of what are no floats."""
     mode, outside = w.node.attributes["mode"], w.node.attributes["padding_mode"]
     if mode not in (*_NEAREST, *_LINEAR):
         raise UnsupportedError(f"GridSample of mode {mode}", code="TFW0992", note="served are nearest and linear")
+    if mode in _LINEAR and not dtype(w.node.input(0).dtype).is_float:
+        raise UnsupportedError(f"GridSample of mode {mode} on {w.node.input(0).dtype}", code="TFW0992")
     (batch, channels, *space), (_, *asked, _) = w.node.input(0).shape, w.node.input(1).shape
     pixels = w("Reshape", w.input(0), w.integers(batch, channels, prod(space)))
     grid = w("Reshape", w.input(1), w.integers(batch, prod(asked), len(space)))
@@ -92,7 +95,6 @@ def _corner(w: NodeWriter, pixels: str, at: Sequence[str], space: Sequence[int],
     if outside != "zeros":
         return found
     return w("Where", w("Unsqueeze", within, w.integers(1)), found, w.number(0))
-
 
 
 EXPANSIONS: Mapping[str, Callable[[NodeWriter], None]] = {"GridSample": written_out}
