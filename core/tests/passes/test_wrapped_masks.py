@@ -75,6 +75,30 @@ def test_a_masks_index_wraps_as_the_kernels_integers_do(target):
 
 
 @tilefw.jit
+def counted_back(x, o, n, m, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    there = at - 5 + n  # far below zero it wraps around to large numbers, which the mask keeps off
+    tl.store(o + at, tl.load(x + there, mask=there < m, other=-1.0))
+
+
+@tilefw.jit
+def up_to_an_offset(x, o, n, m, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    last = n + m  # far above zero it wraps around to negative numbers, below which nothing is
+    tl.store(o + at, tl.load(x + (last - at), mask=at <= last, other=-1.0))
+
+
+@pytest.mark.parametrize("kernel, n, m", [
+    *((counted_back, n, -MOST - 1) for n in (-MOST - 1, -MOST + 3)), *((up_to_an_offset, n, MOST) for n in (1, MOST)),
+])
+def test_nothing_is_loaded_where_only_the_exact_integer_is_within_the_mask(kernel, n, m):
+    for target in ("reference", "cpu"):
+        found = np.zeros(BLOCK, np.float32)
+        kernel[(1,)](X, found, n, m, BLOCK=BLOCK, target=target)
+        assert (found == -1).all()
+
+
+@tilefw.jit
 def surely(x, o, n, K, start, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     sums = tl.load(x + at, mask=tl.program_id(0) * BLOCK + at < n, other=0.0)  # what is a multiple of 64 has room for 63 more

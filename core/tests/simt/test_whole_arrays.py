@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from library_on_chips import check, lowered
 from made_up import ENGINE, FOURS
+from xdsl.dialects.scf import ForOp
 
 import tilefw
 import tilefw.language as tl
@@ -16,10 +17,13 @@ from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
+from tilefw.simt.software_pipeline.walked_block import walked_block
 from tilefw.simt.software_pipeline.whole_arrays import WholeArrays
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.kernel_info import argument_attributes, hidden_of, is_argument
+from tilefw.tile.dialect.memory_ops import LoadOp
 from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.offset_arithmetic import offset_arithmetic
 
 TILES = {"block_m": 32, "block_n": 32, "block_k": 32}
 WHOLE, CUT = {"m": 64, "n": 64, "k": 160, **TILES}, {"m": 48, "n": 80, "k": 112, **TILES}
@@ -128,3 +132,25 @@ def test_rows_that_may_begin_before_the_array_stay_with_lanes() -> None:
     module = build_module(from_anywhere, SIGNATURE, {"B": 32})
     PassManager([*default_passes(), WholeArrays(LaneMachine(ENGINE, 4), 3)], verify_each=True).run(module)
     assert not [op for op in nested_ops(module) if isinstance(op, LoadBlockOp) and is_argument(op.base)]
+
+
+@tilefw.jit
+def masked_by_offsets(a, b, out, m, k, row, begin, OWN: tl.constexpr, B: tl.constexpr):
+    rows, terms = tl.arange(0, B), tl.arange(0, B)
+    there = begin + rows
+    a_ptrs, b_ptrs = a + rows[:, None] * row + terms[None, :], b + rows[None, :] * row + terms[:, None]
+    total = tl.zeros((B, B), tl.float32)
+    for _ in range(0, k // B):
+        total += tl.dot(tl.load(a_ptrs, mask=(rows if OWN else there)[:, None] < m, other=0.0), tl.load(b_ptrs))
+        a_ptrs += B
+        b_ptrs += B
+    tl.store(out + there[:, None] * B + rows[None, :], total, mask=(there == 5)[:, None])
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_mask_of_offsets_of_another_access_which_may_wrap_is_no_end_of_an_array(own: bool) -> None:
+    module = build_module(masked_by_offsets, SIGNATURE, {"OWN": own, "B": 32})
+    PassManager(default_passes()).run(module)
+    (loop,) = [op for op in nested_ops(module) if isinstance(op, ForOp)]
+    masked = next(op for op in nested_ops(loop) if isinstance(op, LoadOp | LoadBlockOp))
+    assert (walked_block(masked, loop, offset_arithmetic(module)) is not None) is own

@@ -13,12 +13,13 @@ from typing import Any
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilefw.passes.fold import constant_of
-from tilefw.passes.integer_ranges import IntegerRanges
+from tilefw.passes.integer_ranges import IntegerRanges, MeantRanges
 from tilefw.passes.rewriting import block_of, insert
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dim_groups import matching_dims
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
+from tilefw.tile.dialect.structural_op import StructuralOp
 
 Monomial = tuple[SSAValue, ...]
 _MOST_TERMS = 12
@@ -123,9 +124,9 @@ class AffineAnalysis:
     _computed: dict[SSAValue, Affine | None] = field(default_factory=dict)
     _sums: dict[SSAValue, bool] = field(default_factory=dict)
 
-    def look_at(self, own: Collection[Operation]) -> None:
+    def look_at(self, own: Collection[Operation] | None) -> None:
         """Take what is `computed` for that of an access whose address these ops make: they do not wrap where it accesses. Elsewhere
-        they may, and so may those of an access that another mask keeps from it."""
+        they may, and so may those of an access that another mask keeps from it. None: of no access, and no ops of offsets wrap."""
         self._own = own
         self._computed.clear()
         self._sums.clear()
@@ -201,6 +202,36 @@ class AffineAnalysis:
     def computed(self, value: SSAValue) -> Affine | None:
         """What the ops of any tile of integers make it, as an affine form: as `tile`, but None where one of them may wrap."""
         return self._form(value, computed=True)
+
+    def never_falls(self, value: SSAValue) -> bool:
+        """Whether no op that makes a tile from scalars wraps around below the least of its type. An index that wraps above the most
+        is a small number, which a mask lets through, and so promised not to; one that wraps below is large, which it keeps off."""
+        assert self.ranges is not None
+        meant = MeantRanges(self.ranges, self._promised)
+        return all(meant.never_falls(op) for op in self._by_promise(value) if types.is_tile(op.results[0].type))
+
+    def never_rises(self, value: SSAValue) -> bool:
+        """Whether a limit is what its form says where a mask lets nothing through, too: one that wraps is a small number there."""
+        return not self._by_promise(value)
+
+    def _by_promise(self, value: SSAValue) -> list[ElementwiseOp]:
+        """The ops of what is `computed` that are only promised not to wrap."""
+        found: list[ElementwiseOp] = []
+        pending, seen = [value], {value}
+        while pending:
+            made = pending.pop()
+            op, operands = made.owner, list[SSAValue]()
+            if isinstance(op, StructuralOp):
+                operands += op.moved_operands
+            elif isinstance(op, ElementwiseOp) and op.row.name in _TILE_RULES:
+                proven = self._never_wraps(op) if types.is_tile(made.type) else self._has_room(made, op)
+                if proven or op in self._promised:
+                    operands += op.operands
+                if not proven and op in self._promised:
+                    found.append(op)
+            pending += [operand for operand in operands if operand not in seen]
+            seen.update(operands)
+        return found
 
     def assume(self, value: SSAValue, form: Affine) -> None:
         """Take a tile of offsets to be of a form, before any that is made of it was asked for."""

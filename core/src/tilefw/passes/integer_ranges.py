@@ -6,12 +6,12 @@ the indices of most kernels, whose ranges alone say nothing (`program_id * 64` m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilefw.passes.axis_info import AxisInfoAnalysis
 from tilefw.tile import types
@@ -32,8 +32,8 @@ class IntegerRanges:
 
     def never_wraps(self, op: ElementwiseOp) -> bool:
         """Whether the exact result of a linear op fits its type, for all that its operands may be."""
-        exact = self._exact(op)
-        return exact is not None and _lies_in(exact, _of_type(op.results[0]))
+        found = exact(op, self)
+        return found is not None and _lies_in(found, _of_type(op.results[0]))
 
     def __getitem__(self, value: SSAValue) -> Range:
         found = self._ranges.get(value)
@@ -56,8 +56,8 @@ class IntegerRanges:
             return _around(*(self[operand] for operand in op.moved_operands))
         if not isinstance(op, ElementwiseOp):
             return whole
-        exact = self._exact(op)
-        return exact if exact is not None and _lies_in(exact, whole) else whole
+        found = exact(op, self)
+        return found if found is not None and _lies_in(found, whole) else whole
 
     def _counted(self, value: BlockArgument) -> Range | None:
         """What a loop counts; None of what else is handed to a block."""
@@ -67,12 +67,40 @@ class IntegerRanges:
         first = self[loop.lb][0]
         return first, max(first, self[loop.ub][1] - 1)
 
-    def _exact(self, op: ElementwiseOp) -> Range | None:
-        """The range of the exact result; None where no rule tells."""
-        rule = _RULES.get(op.row.name)
-        if rule is None or types.is_bool(op.operands[-1].type):
-            return None
-        return rule(*(self[operand] for operand in op.operands if not types.is_bool(operand.type)))
+
+class MeantRanges:
+    """Ranges of exact integers where ops of offsets do not wrap: of what they mean, which may not fit its type."""
+
+    def __init__(self, ranges: IntegerRanges, offset_ops: Collection[Operation]) -> None:
+        self._ranges = ranges
+        self._offset_ops = offset_ops
+        self._meant: dict[SSAValue, Range] = {}
+
+    def never_falls(self, op: ElementwiseOp) -> bool:
+        """Whether no result is below the least of its type: of operands as they are computed, or of what they mean."""
+        least = _of_type(op.results[0])[0]
+        return any(found is not None and found[0] >= least for found in (exact(op, self._ranges), exact(op, self)))
+
+    def __getitem__(self, value: SSAValue) -> Range:
+        found = self._meant.get(value)
+        if found is None:
+            self._meant[value] = found = self._of(value)
+        return found
+
+    def _of(self, value: SSAValue) -> Range:
+        op = value.owner
+        if isinstance(op, StructuralOp):
+            return _around(*(self[operand] for operand in op.moved_operands))
+        found = exact(op, self) if isinstance(op, ElementwiseOp) and op in self._offset_ops else None
+        return self._ranges[value] if found is None else found
+
+
+def exact(op: ElementwiseOp, ranges: IntegerRanges | MeantRanges) -> Range | None:
+    """The range of the exact result of an op whose operands have these ranges; None where no rule tells."""
+    rule = _RULES.get(op.row.name)
+    if rule is None or types.is_bool(op.operands[-1].type):
+        return None
+    return rule(*(ranges[operand] for operand in op.operands if not types.is_bool(operand.type)))
 
 
 def _of_type(value: SSAValue) -> Range:

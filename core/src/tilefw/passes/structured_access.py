@@ -61,11 +61,13 @@ class PointerTile:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`index` < `limit` + `above` for an upper bound; `index` >= 0 for a lower one (limit None)."""
+    """`index` < `limit` + `above` for an upper bound; `index` >= 0 for a lower one (limit None). An index that `may_fall` is what
+    its form says only where a lower bound keeps off what wrapped around below the integers of its type."""
 
     index: Affine
     limit: Poly | None
     above: int = 0
+    may_fall: bool = False
 
 
 @dataclass(slots=True)
@@ -145,10 +147,7 @@ def _block_of(access: LoadOp | StoreOp, address: PointerTile, analysis: AffineAn
     """The block's dims, with `begin` of the unbounded ones left 0; None where address or mask is not of that form."""
     if address.form is None:
         return None
-    bounds: list[Bound] | None = []
-    if access.mask is not None:
-        analysis.look_at(address_arithmetic(access))
-        bounds = bounds_of(access.mask, analysis)
+    bounds = bounds_of(access, analysis)
     if bounds is None:
         return None
     dims = [Dim(stride) for stride in address.form.strides]
@@ -176,13 +175,23 @@ def _apply_bound(dims: list[Dim], bound: Bound, shape: tuple[int, ...]) -> bool:
     return True
 
 
-def bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
-    """A mask as a conjunction of bounds on affine indices; None where it is anything else."""
+def bounds_of(access: LoadOp | StoreOp, analysis: AffineAnalysis) -> list[Bound] | None:
+    """An access's mask as a conjunction of bounds on affine indices; None where it is anything else."""
+    if access.mask is None:
+        return []
+    analysis.look_at(address_arithmetic(access))
+    found = _bounds_of(access.mask, analysis)
+    analysis.look_at(None)
+    above_zero = [bound.index for bound in found or () if bound.limit is None]
+    return None if any(bound.may_fall and bound.index not in above_zero for bound in found or ()) else found
+
+
+def _bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
     if constant_of(mask) == 1:
         return []
     op = mask.op if isinstance(mask, OpResult) else None
     if isinstance(op, ShapeOp):
-        inner = bounds_of(op.source, analysis)
+        inner = _bounds_of(op.source, analysis)
         if inner is None:
             return None
         moved = [replace(bound, index=form) for bound in inner if (form := _shaped(op, bound.index)) is not None]
@@ -190,7 +199,7 @@ def bounds_of(mask: SSAValue, analysis: AffineAnalysis) -> list[Bound] | None:
     if not isinstance(op, ElementwiseOp):
         return None
     if op.row.name == "andi":
-        left, right = (bounds_of(o, analysis) for o in op.operands)
+        left, right = (_bounds_of(o, analysis) for o in op.operands)
         return None if left is None or right is None else left + right
     return _compare_bound(op, analysis)
 
@@ -209,8 +218,9 @@ def _compare_bound(op: ElementwiseOp, analysis: AffineAnalysis) -> list[Bound] |
         return None
     right = y.is_uniform
     index, limit = (x, y.uniform) if right else (y, x.uniform)
-    if (above := _UPPER.get((op.row.name, right))) is not None:
-        return [Bound(index, limit, above)]
+    above = _UPPER.get((op.row.name, right))
+    if above is not None and analysis.never_rises(op.operands[right]):
+        return [Bound(index, limit, above, not analysis.never_falls(op.operands[not right]))]
     below = _LOWER.get((op.row.name, right))
     if below is not None and (limit + Poly.constant(below)).number == 0:
         return [Bound(index, None)]

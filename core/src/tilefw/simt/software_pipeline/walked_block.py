@@ -120,7 +120,7 @@ def _of_pointers(load: ops.LoadOp, moved: Poly, analysis: LoopAnalysis) -> tuple
         return None
     wrapped = _wrapped(load.offsets, analysis)
     form = analysis.tile(load.offsets)
-    bounds = [] if load.mask is None else bounds_of(load.mask, analysis)
+    bounds = bounds_of(load, analysis)
     if form is None or bounds is None:
         return None
     places = _unwrapped(form, wrapped)
