@@ -99,6 +99,22 @@ def test_nothing_is_loaded_where_only_the_exact_integer_is_within_the_mask(kerne
 
 
 @tilefw.jit
+def looked_ahead(x, o, first, stride, turns, m, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for _ in range(0, turns // 5):
+        following = first + BLOCK  # that of the last turn is an offset of no access
+        tl.store(o + at, tl.load(x + first * stride + at, mask=following + at < m, other=-1.0))
+        first = following
+
+
+def test_what_a_loop_carries_to_another_turn_may_wrap_in_this_one():
+    for target in ("reference", "cpu"):
+        found = np.zeros(16, np.float32)
+        looked_ahead[(1,)](X, found, MOST - 15, 0, 5, -MOST + 4, BLOCK=16, target=target)
+        np.testing.assert_array_equal(found, np.where(X[:16] < 5, X[:16], -1))
+
+
+@tilefw.jit
 def surely(x, o, n, K, start, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     sums = tl.load(x + at, mask=tl.program_id(0) * BLOCK + at < n, other=0.0)  # what is a multiple of 64 has room for 63 more

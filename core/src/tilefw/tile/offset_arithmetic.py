@@ -38,11 +38,12 @@ def offset_arithmetic(root: Operation) -> set[Operation]:
 
 
 def address_arithmetic(access: LoadOp | StoreOp | AtomicOp) -> set[Operation]:
-    """The same of one access alone: what does not wrap where its mask lets it through."""
-    return _feeding([access.pointer] if access.offsets is None else [access.pointer, access.offsets])
+    """The same of one access alone: what does not wrap where its mask lets it through. What a loop carries to a later access, or
+    one of two ways hands on, may wrap there."""
+    return _feeding([access.pointer] if access.offsets is None else [access.pointer, access.offsets], through_regions=False)
 
 
-def _feeding(pending: list[SSAValue]) -> set[Operation]:
+def _feeding(pending: list[SSAValue], through_regions: bool = True) -> set[Operation]:
     found: set[Operation] = set()
     seen: set[SSAValue] = set()
     while pending:
@@ -50,14 +51,13 @@ def _feeding(pending: list[SSAValue]) -> set[Operation]:
         if value in seen:
             continue
         seen.add(value)
-        pending.extend(_sources(value, found))
+        pending.extend(_sources(value, found) or (_handed_on(value) if through_regions else ()))
     return found
 
 
 def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
-    if isinstance(value, BlockArgument):
-        return _carried(value)
-    assert isinstance(value, OpResult)
+    if not isinstance(value, OpResult):
+        return []
     op = value.op
     if isinstance(op, ElementwiseOp) and op.row.name in _LINEAR:
         found.add(op)
@@ -66,6 +66,15 @@ def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
         return list(op.operands)
     if isinstance(op, StructuralOp):
         return list(op.moved_operands)
+    return []
+
+
+def _handed_on(value: SSAValue) -> list[SSAValue]:
+    """What a loop or a branch may have for a value, outside of it or inside."""
+    if isinstance(value, BlockArgument):
+        return _carried(value)
+    assert isinstance(value, OpResult)
+    op = value.op
     if isinstance(op, scf.ForOp):
         last = op.body.block.last_op
         return [op.iter_args[value.index], *([last.operands[value.index]] if last is not None else [])]
