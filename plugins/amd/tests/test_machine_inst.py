@@ -92,3 +92,10 @@ def test_a_text_that_is_known_is_that_of_the_instruction(order: int) -> None:
                 writer.of(inst)
         else:
             assert writer.of(inst) == printer.text(instruction(inst))
+
+
+def test_a_wait_under_a_predicate_has_no_text_though_that_of_the_wait_is_known() -> None:
+    writer, waits = InstructionText(ISAS[0]), ("vmcnt(0)",)
+    assert writer.of(Inst("s_waitcnt", (), waits)) == "s_waitcnt vmcnt(0)"
+    with pytest.raises(InternalError):
+        writer.of(Inst("s_waitcnt", (), waits, predicate=FILES["s"].slice(0, 2)))

@@ -34,7 +34,9 @@ class InstructionText:
 
     def of(self, inst: Inst) -> str:
         """The instruction in one line. Raises InternalError where no encoding takes it."""
-        text = self._by_forms(inst) if inst.predicate is None else None
+        if inst.predicate is not None:  # which no encoding has
+            return printer.text(machine_inst.instruction(self._isa, inst))
+        text = self._by_forms(inst)
         if text is not None:
             return text
         key = (inst.opcode, inst.uses)
