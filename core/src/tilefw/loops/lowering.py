@@ -137,8 +137,7 @@ class TileLowering(Generic[V]):
         Elements of `values` are made for it: below the limits of their masks, and `limits` beside, without masks; those of `whole`
         in one loop. From the limit `ends` of the vectors' dim on nothing is written."""
         dim, lanes = self.vector_dim(shape, bits)
-        own = limits_along(values, dim, self.elements.buffers)
-        limits = tuple(dict.fromkeys((*limits, *own))) if lanes > 1 else ()
+        limits = tuple(dict.fromkeys((*limits, *limits_along(values, dim, self.elements.buffers)))) if lanes > 1 else ()
         if not panel:
             self._nest(shape, dim, lanes, (), write, limits, ends, (*values, *whole))
             return
