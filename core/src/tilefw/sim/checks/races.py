@@ -81,11 +81,7 @@ class Races(Synchronisation, EngineOrder):
         if access.engine:
             self.engine_reads(lanes, access)
         for piece in access.pieces:
-            values = access.values
-            if values is not None:
-                values = np.broadcast_to(values, lanes.frame.shape)
-                values = values.reshape(-1) if piece.lanes is None else values[piece.lanes]
-            self._access(lanes, piece, access.size, access.kind, access.strong, values)
+            self._access(lanes, piece, access.size, access.kind, access.strong, access.values)
 
     def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
         if access.space in ("global", "shared", "generic"):
@@ -93,7 +89,7 @@ class Races(Synchronisation, EngineOrder):
                 self._access(lanes, piece, access.size, "read", False, None)
 
     def _access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None) -> None:
-        """A load, store or atomic of `size` bytes at each lane of a piece; `values` are what a store writes, flat by lane."""
+        """A load, store or atomic of `size` bytes at each lane of a piece; `values` are those of the access."""
         atomic = kind == "atomic"
         if not (strong or atomic):
             if self._compiled_access(lanes, piece, size, kind, values):
@@ -119,13 +115,13 @@ class Races(Synchronisation, EngineOrder):
             places, granules = self._last_accesses(piece.region, lanes.frame, piece, size)
             actor, clock, group, wave = self._actors(lanes, piece)
             me = (actor[:, None], clock[:, None], group[:, None], wave[:, None])
-            self._check_together(lanes, piece, size, kind, values, places, granules, me)
+            self._check_together(lanes, piece, size, kind, _by_lane(lanes, piece, values), places, granules, me)
         return answer != NOT_HERE
 
     def _plain_access(
         self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None
     ) -> None:
-        atomic = kind == "atomic"
+        atomic, values = kind == "atomic", _by_lane(lanes, piece, values)
         places, granules = self._last_accesses(piece.region, lanes.frame, piece, size)
         actor, clock, group, wave = self._actors(lanes, piece)
         kind_of_event = self._settled.get(lanes.instruction.index)
@@ -441,6 +437,14 @@ class Races(Synchronisation, EngineOrder):
             return None
         queue, _ = self._settled[instruction.index]
         return f"a wait for its event in the queue {queue}, and a barrier after that, must be between them"
+
+
+def _by_lane(lanes: NumpyLanes, piece: Piece, values: Array | None) -> Array | None:
+    """What the lanes of a piece store, flat."""
+    if values is None:
+        return None
+    values = np.broadcast_to(values, lanes.frame.shape)
+    return values.reshape(-1) if piece.lanes is None else values[piece.lanes]
 
 
 def _covers(knowledge: Knowledge, group: int, wave: int, clock: int) -> bool:
