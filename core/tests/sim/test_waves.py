@@ -266,3 +266,27 @@ def test_a_race_with_what_was_released_and_seen_names_the_fence_that_is_missing(
 
     assert "without acquiring it: a fence" in note("give", "pause 1")
     assert "fence" not in note("pause 1", "take"), "nothing was released"
+
+
+@pytest.mark.parametrize("mode", ["0", "always"])
+def test_a_load_of_shared_memory_for_the_wave_has_no_bank_conflicts(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setenv("TILEFW_JIT", mode)
+    out = run("""
+        wload2 w4:w5, w0:w1, 0
+        wait near 0
+        mul v1, v0, 4
+        lstore v1, v0
+        wait near 0
+        bar
+        where w7, wave
+        wadd w7, w7, w7
+        wadd w7, w7, w7
+        wlload w6, w7
+        wait near 0
+        mov v2, w6
+        store w4:w5, v1, v2
+        wait far 0
+        end
+    """, np.zeros(32, np.uint32), block=32, shared=128)
+    assert out.report.findings == () and out.report.counters.get("bank_conflicts", 0) == 0
+    assert out.arrays[0].tolist() == np.repeat(np.arange(4), 8).tolist()

@@ -101,6 +101,7 @@ WAVE: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "where": (1, lambda x, a: a),
     "wload": (1, lambda x, base, offset: x.load("global", _address(x, base, offset), 32)[0]),
     "wload2": (1, lambda x, base, offset: x.load("global", _address(x, base, offset), 64)[0]),
+    "wlload": (1, lambda x, a: x.load("shared", a, 32)[0]),
     "give": (0, lambda x: x.fence("release", "device")),
     "take": (0, lambda x: x.fence("acquire", "device")),
     "wait": (0, lambda x: None),
@@ -131,7 +132,7 @@ def _issues(opcode: str, written: tuple[int, ...]) -> tuple[Issue, ...]:
         return (Issue(*FAR, pending=written, merged=written),)
     if opcode == "copy":
         return (Issue(*FAR, settles=True),)
-    if opcode in ("lload", "lstore"):
+    if opcode in ("lload", "lstore", "wlload"):
         return (Issue(*LOCAL, pending=written, settles=True),)
     return (Issue("near", "", pending=written),) if opcode in ("wload", "wload2") else ()
 

@@ -49,7 +49,7 @@ class BankConflicts(Check):
     def _compiled_conflicts(self, lanes: NumpyLanes, piece: Piece, size: int) -> int:
         """What `_conflicts` gives."""
         banks, words = lanes.launch.chip.shared_banks, _words(size)
-        together = _lanes_of_pass(lanes.wave_size, size, banks)
+        together = _lanes_of_pass(lanes.frame.shape[2], size, banks)
         everyone = piece.lanes is None
         index = np.ascontiguousarray(np.broadcast_to(piece.index, lanes.frame.shape) if everyone else piece.index)
         threads = numbers(index.size) if piece.lanes is None else np.flatnonzero(piece.lanes)
@@ -72,7 +72,7 @@ def _conflicts(lanes: NumpyLanes, piece: Piece, size: int) -> int:
         index[...] = piece.index % piece.region.stride
     else:
         index[piece.lanes] = piece.index % piece.region.stride
-    cycles = _cycles(index.reshape(-1, lanes.wave_size), size, lanes.launch.chip.shared_banks)
+    cycles = _cycles(index.reshape(-1, lanes.frame.shape[2]), size, lanes.launch.chip.shared_banks)
     return int(np.maximum(cycles - 1, 0).sum())
 
 
