@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def told() -> dict:
     return profiled(load("matmul"), {"m": "64", "n": "64", "k": "64"}, "nvidia-sm80").to_json()
 
 
-def opened(browser: chromium.Browser, path: Path, text: str, **screen: int) -> None:
+def opened(browser: chromium.Browser, path: Path, text: str, **screen: Any) -> None:
     path.write_text(text, encoding="utf-8")
     browser.messages.clear()
     browser.requests.clear()
