@@ -75,6 +75,8 @@ def walk(a, b, out, m, k, row, begin, KIND: tl.constexpr, B: tl.constexpr):
     if KIND == "rows before the array":
         rows = begin + tl.arange(0, B)
     columns, terms = tl.arange(0, B), tl.arange(0, B)
+    if KIND == "stored to by assembly":
+        tl.inline_asm_elementwise("st.global.b32 [$1], 0; mov.b32 $0, 0;", "=r,l", [a + terms], tl.int32, is_pure=False, pack=1)
     places = rows % m if KIND != "no wrap" else rows
     a_ptrs = a + places[:, None] * row + terms[None, :]
     b_ptrs = b + columns[None, :] * row + terms[:, None]
@@ -108,9 +110,12 @@ def test_blocks_are_told_from_the_beginning_of_their_arrays(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["all rows stored", "a row more", "summed rows", "another filling", "uneven steps", "another mask"]
+    "kind",
+    [
+        "all rows stored", "a row more", "summed rows", "another filling", "uneven steps", "another mask", "stored to by assembly",
+    ],
 )
-def test_rows_that_somebody_reads_and_steps_that_differ_stay_with_lanes(kind: str) -> None:
+def test_rows_that_somebody_reads_steps_that_differ_and_arrays_that_change_stay_with_lanes(kind: str) -> None:
     """With the other operand, of which all is known."""
     assert blocks_of_arguments(kind) == 0
 

@@ -14,6 +14,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
 from tilefw.passes.pointer_origins import arguments_of
+from tilefw.passes.side_effects import may_write
 from tilefw.simt.description import CopyEngine, LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.software_pipeline.loop_numbers import Signs
@@ -21,6 +22,7 @@ from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.kernel_info import is_argument
 from tilefw.tile.nested_ops import nested_ops
 
@@ -131,9 +133,19 @@ def _measure(facts: LaneFacts, value: SSAValue) -> int | str | None:
 def _is_stored_to(function: FuncOp, base: SSAValue) -> bool:
     """Whether the kernel stores to the array by itself: what lanes stored an engine sees behind barriers, and fences of global
     memory, that no pass places."""
-    stores = [op for op in nested_ops(function) if isinstance(op, ops.StoreOp | ops.StoreBlockOp | AtomicOp)]
-    roots = [arguments_of(op.base if isinstance(op, ops.StoreBlockOp) else op.pointer) for op in stores]
+    roots = [arguments_of(pointer) for op in nested_ops(function) for pointer in _stored_through(op)]
     return any(found is None or base in found for found in roots)
+
+
+def _stored_through(op: Operation) -> Sequence[SSAValue]:
+    """The pointers through which an op may store: of assembly text that has effects all that it is given."""
+    if isinstance(op, ops.StoreBlockOp):
+        return (op.base,)
+    if isinstance(op, ops.StoreOp | AtomicOp):
+        return (op.pointer,)
+    if isinstance(op, InlineAsmOp) and may_write(op):
+        return [operand for operand in op.operands if types.is_pointer(operand.type)]
+    return ()
 
 
 def _is_near(facts: LaneFacts, offset: SSAValue) -> bool:
