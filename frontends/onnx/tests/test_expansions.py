@@ -66,6 +66,14 @@ def test_a_recurrent_node_is_the_steps_that_it_stands_for(operator, direction, e
     _agrees(model, given, _runtime(model, given))
 
 
+def test_a_clip_bounds_what_gates_are_made_of_and_not_the_cell():
+    rng = np.random.default_rng(9)
+    arrays = [3 * rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 4), (1, 12, 4), (1, 12, 3))]
+    start = [rng.standard_normal((1, 2, 3)).astype(np.float32) for _ in "hc"]
+    model, given = _node("LSTM", [*arrays, None, None, *start], {"y": (TensorProto.FLOAT, [1, 1, 2, 3])}, hidden_size=3, clip=0.2)
+    _agrees(model, given, _runtime(model, given))
+
+
 def test_a_recurrent_node_of_constants_is_written_out_too():
     """onnx's evaluator, which computes other constants, leaves out directions and lengths."""
     rng = np.random.default_rng(7)

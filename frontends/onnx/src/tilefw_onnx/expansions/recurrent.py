@@ -20,6 +20,9 @@ _MOST_STEPS = 4096
 _GATES: Mapping[str, int] = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _ACTIVATIONS: Mapping[str, Sequence[str]] = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 
+# ONNX says that the inputs of activations are clipped; those of gates are, as ONNX Runtime has it, and an LSTM's cell is not.
+_OF_GATES = 2  # activations, f and g
+
 # What an activation of a recurrent node is called, the operator of that meaning, and the defaults of its alpha and beta.
 _PLAIN = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "softsign": "Softsign", "softplus": "Softplus"}
 _SCALED: Mapping[str, tuple[str, float, float | None]] = {
@@ -102,17 +105,17 @@ def _activations(w: NodeWriter, number: int) -> list[Activation]:
     names = (names or [*own, *own])[number * len(own) : (number + 1) * len(own)]
     if attributes.get("activation_alpha") or attributes.get("activation_beta"):
         raise UnsupportedError(f"{w.node.operator} with activation_alpha or activation_beta", code="TFW0992")
-    return [_activation(w, name) for name in names]
+    return [_activation(w, name, attributes.get("clip") if place < _OF_GATES else None) for place, name in enumerate(names)]
 
 
-def _activation(w: NodeWriter, name: str) -> Activation:
-    key, clip = name.lower(), w.node.attributes.get("clip")
+def _activation(w: NodeWriter, name: str, clip: float | None) -> Activation:
+    key = name.lower()
     if key not in _PLAIN and key not in _SCALED:
         known = ", ".join(sorted((*_PLAIN, *_SCALED)))
         raise UnsupportedError(f"{w.node.operator} with activation {name}", code="TFW0992", note=f"served are {known}")
 
     def made(value: str) -> str:
-        if clip:
+        if clip is not None:
             value = w("Clip", value, *(w.number(bound) for bound in (-clip, clip)))
         if key in _PLAIN:
             return w(_PLAIN[key], value)
