@@ -34,6 +34,7 @@ class PixelList:
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """All values that it is told by."""
         return (self.count, *self.lower, *self.upper, *self.offsets)
 
 
