@@ -13,6 +13,7 @@ import tilefw
 import tilefw.language as tl
 from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.frontend import build_module
+from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt import lane
@@ -158,4 +159,4 @@ def test_a_mask_of_offsets_of_another_access_which_may_wrap_is_no_end_of_an_arra
     PassManager(default_passes()).run(module)
     (loop,) = [op for op in nested_ops(module) if isinstance(op, ForOp)]
     masked = next(op for op in nested_ops(loop) if isinstance(op, LoadOp | LoadBlockOp))
-    assert (walked_block(masked, loop, offset_arithmetic(module)) is not None) is own
+    assert (walked_block(masked, loop, offset_arithmetic(module), IntegerRanges(module)) is not None) is own
