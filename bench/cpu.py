@@ -1,6 +1,6 @@
 """Kernels on the target cpu, in one thread, beside NumPy and PyTorch on the same processor; writes `cpu.md`.
 
-    python bench/cpu.py                # all rows, some minutes at most
+    python bench/cpu.py                # all rows, some minutes at most; replaces the section of this processor
     python bench/cpu.py softmax        # rows of that name, prints only
 
 Both sides work on arrays that they have used before; the whole call is timed, not the kernel alone. Rows of two threads compare the
@@ -20,12 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Ratio, alternate, machine, table
+from measure import Ratio, alternate, machine, processor, table
 
 import tilefw
 import tilefw.language as tl
 
 HERE = Path(__file__).parent
+_HEAD = """# The processor at hand
+
+One thread and float32 where nothing else is named, whole calls on arrays of NumPy and tensors of PyTorch. A section for each
+processor that the table was made on, as its last run left it."""
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TILEFW_CPU_THREADS"), "1")
 Side = Callable[[], Any]
 
@@ -248,15 +252,20 @@ def main(words: list[str]) -> None:
         found = alternate({"ours": _silent(ours), "theirs": _silent(theirs)}, min(rounds, fit)) if fit else once
         ratios.append(Ratio(what, found["ours"], found["theirs"], goal, peer))
     ratios += [_two_threads(what) for what in THREADS if all(word in f"{what}, 2 threads" for word in words)]
-    named = "One thread and float32 where nothing else is named, whole calls on arrays of NumPy and tensors of PyTorch."
     load = f"{os.getloadavg()[0]:.1f} processes wanted to run in the last minute"
-    busy = f"{load}; rows of two threads need both processors to themselves."
-    comment = f"{named} {machine()} {busy}"
-    text = table("The processor at hand", "peer's", ratios, comment) + "\n"
+    section = table(processor(), "peer's", ratios, f"{machine()} {load}; rows of two threads need both processors to themselves.")
     if words:
-        print(text)
+        print(section)
     else:
-        (HERE / "cpu.md").write_text("# " + text[3:])
+        _write_page(section)
+
+
+def _write_page(section: str) -> None:
+    """Replaces this processor's section; those of others stay as their machines left them."""
+    page = HERE / "cpu.md"
+    of_others = [old for old in page.read_text().split("\n\n## ")[1:] if old.partition("\n")[0] != processor()]
+    sections = sorted([section, *(f"## {old.rstrip()}" for old in of_others)])
+    page.write_text("\n\n".join([_HEAD, *sections]) + "\n")
 
 
 if __name__ == "__main__":

@@ -61,10 +61,19 @@ def verdict(met: bool | None) -> str:
     return "" if met is None else "met" if met else "**missed**"
 
 
+def processor() -> str:
+    """The processor's name as the system gives it."""
+    return _model_names()[0]
+
+
 def machine() -> str:
     """Processor, cores, Python and the versions of what was measured."""
-    with open("/proc/cpuinfo") as info:
-        models = [line.partition(":")[2].strip() for line in info if line.startswith("model name")]
+    models = _model_names()
     names = ("tilefw-core", "tilefw-nvidia", "triton", "torch", "numpy", "xdsl")
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in names)
     return f"{len(models)} cores of {models[0]}; Python {platform.python_version()}; {versions}."
+
+
+def _model_names() -> list[str]:
+    with open("/proc/cpuinfo") as info:
+        return [line.partition(":")[2].strip() for line in info if line.startswith("model name")]
