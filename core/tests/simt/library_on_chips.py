@@ -39,10 +39,10 @@ def lowered(name: str, parameters: dict[str, Any], chip: ChipDescription, small:
     launch = spec.prepare(spec.resolve(parameters), np.random.default_rng(7))
     made = instance(spec, launch)
     module = made.source.build()
-    machine = LaneMachine(chip, launch.keywords.get("num_warps", 4), small)
+    machine = LaneMachine(chip, launch.keywords.get("num_warps", 4), small, disjoint=True)
     stages = launch.keywords.get("num_stages", 3)
     tile_passes = default_passes(takes_scaled_dot=partial(takes_scaled_dot, chip=chip))
-    PassManager([*tile_passes, *lane_passes(machine, stages, disjoint=True, verify=True)], verify_each=True).run(module)
+    PassManager([*tile_passes, *lane_passes(machine, stages, verify=True)], verify_each=True).run(module)
     (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
     return function, launch, made.passed, (made.source.build(), machine)
 

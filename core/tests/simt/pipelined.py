@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ ROUNDS = 12  # blocks of each source: what a loop may go over
 def pipeline(text: str, stages: int, machine: LaneMachine = COPYING, disjoint: bool = False) -> Any:
     """The module after the pass."""
     module = parse(text)
-    PassManager([PipelineLoops(machine, stages, disjoint)], verify_each=True).run(module)
+    PassManager([PipelineLoops(replace(machine, disjoint=disjoint), stages)], verify_each=True).run(module)
     return module
 
 
@@ -292,7 +292,7 @@ def check_on_lanes(loop: Loop, stages: int, machine: LaneMachine) -> None:
     text = loop.text().replace("STAGES", str(stages))
     _, expected = execute(loop, parse(text), 1)
     module = parse(text)
-    PassManager(lane_passes(machine, 1, disjoint=True)).run(module)
+    PassManager(lane_passes(replace(machine, disjoint=True), 1)).run(module)
     arrays = {name: array.copy() for name, array in loop.arrays.items()}
     run_lanes(next(iter(module.body.block.ops)), [*arrays.values(), *loop.scalars.values()], (1,), machine)
     for name, value in expected.items():

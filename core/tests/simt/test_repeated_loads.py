@@ -85,7 +85,7 @@ TWO, COUNTER = {"source": "*fp32", "to": "*fp32"}, {"counter": "*i32", "to": "*i
 
 def lowered(kernel: Any, signature: Mapping[str, str], block: int, waves: int, disjoint: bool) -> FuncOp:
     module = kernel_source.from_jit(kernel, signature, {"BLOCK": block}).build()
-    PassManager([*default_passes(), *lane_passes(LaneMachine(PLAIN, waves), 1, disjoint)], verify_each=True).run(module)
+    PassManager([*default_passes(), *lane_passes(LaneMachine(PLAIN, waves, disjoint=disjoint), 1)], verify_each=True).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return function
 

@@ -33,7 +33,7 @@ LANES = replace(COUNTING, atoms=(), shared_views=False)  # nothing but lanes tha
 
 
 def _machine(chip: ChipDescription) -> LaneMachine:
-    return LaneMachine(chip, 4)
+    return LaneMachine(chip, 4, disjoint=True)
 
 
 def _lowered(machine: LaneMachine, divided: bool) -> tuple[FuncOp, Any, Any]:
@@ -45,7 +45,7 @@ def _lowered(machine: LaneMachine, divided: bool) -> tuple[FuncOp, Any, Any]:
     for loop in nested_ops(module):
         if isinstance(loop, ForOp):
             loop.attributes["tile.warp_specialize"] = UnitAttr()
-    passes = lane_passes(machine, 3, disjoint=True, verify=divided)
+    passes = lane_passes(machine, 3, verify=divided)
     passes = passes if divided else tuple(each for each in passes if not isinstance(each, DivideRoles))
     PassManager([*default_passes(), *passes], machine.chip.name).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))

@@ -18,6 +18,7 @@ from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
+from tilefw.simt.passes import lane_passes
 from tilefw.simt.software_pipeline.walked_block import walked_block
 from tilefw.simt.software_pipeline.whole_arrays import WholeArrays
 from tilefw.tile.dialect.block_ops import LoadBlockOp
@@ -119,6 +120,26 @@ def test_blocks_are_told_from_the_beginning_of_their_arrays(kind: str) -> None:
 def test_rows_that_somebody_reads_steps_that_differ_and_arrays_that_change_stay_with_lanes(kind: str) -> None:
     """With the other operand, of which all is known."""
     assert blocks_of_arguments(kind) == 0
+
+
+@tilefw.jit
+def tile_after_tile(a, b, out, m, k, row, begin, AGAIN: tl.constexpr, B: tl.constexpr):
+    lines, terms = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    for turn in range(begin if AGAIN else 0, m if AGAIN else 1):
+        total = tl.zeros((B, B), tl.float32)
+        for first in range(0, k, B):
+            total += tl.dot(tl.load(a + lines * row + first + terms), tl.load(b + terms * row + first + lines))
+        tl.store(out + (turn + lines) * B + terms, total)
+
+
+@pytest.mark.parametrize(("again", "disjoint", "engine"), [(True, True, True), (True, False, False), (False, False, True)])
+def test_an_array_that_may_be_another_name_of_what_was_stored_stays_with_lanes(again: bool, disjoint: bool, engine: bool) -> None:
+    """An engine does not see what lanes stored; what they store behind its copies matters to none."""
+    module = build_module(tile_after_tile, SIGNATURE, {"AGAIN": again, "B": 32})
+    machine = LaneMachine(ENGINE, 4, disjoint=disjoint)
+    PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
+    kinds = {type(op) for op in nested_ops(module)} & {lane.BulkCopyOp, lane.CopyAsyncOp}
+    assert kinds == {lane.BulkCopyOp if engine else lane.CopyAsyncOp}
 
 
 @tilefw.jit

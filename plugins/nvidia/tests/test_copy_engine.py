@@ -263,6 +263,30 @@ def test_lanes_copy_what_the_engine_cannot_beside_what_it_can(kernel: Any, monke
 
 
 @tilefw.jit
+def powers(a, b, out, K, B: tl.constexpr):
+    lines, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    for _ in range(2):
+        total = tl.zeros((B, B), tl.float32)
+        for at in range(0, K, B):
+            total = tl.dot(tl.load(a + lines * K + at + columns), tl.load(b + (at + lines) * B + columns), total)
+        tl.store(out + lines * K + columns, total.to(tl.float16))
+        tl.debug_barrier()
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["arrays of their own", "one array"])
+def test_arguments_that_are_one_array_at_a_launch_are_copied_by_lanes(same: bool) -> None:
+    """The second turn reads what the first stored, which an engine would not see: no fence of its view is there."""
+    random, found = np.random.default_rng(7), {}
+    a, b = (random.standard_normal(shape).astype(np.float16) / 8 for shape in ((64, 192), (192, 64)))
+    for target in ("reference", TARGET):
+        read = a.copy()
+        found[target] = read if same else np.zeros_like(a)
+        result = powers[1,](read, b, found[target], 192, B=64, target=target, checks="all")
+    np.testing.assert_allclose(found[TARGET].astype(np.float32), found["reference"].astype(np.float32), atol=4e-3)
+    assert ("cp.async.bulk.tensor" in result.artifact.text) == (not same)
+
+
+@tilefw.jit
 def short_rows(a, out, n, B: tl.constexpr):
     described = tl.make_tensor_descriptor(a, [n], [1], [B])
     total = tl.zeros((B,), tl.float32)

@@ -107,9 +107,10 @@ class SimtBackend(MachineBackend):
         from tilefw.simt.passes import lane_passes, selection_passes
 
         chip = self.chip(options)
-        machine = lane_machine(chip.description, options.num_warps, options.num_ctas, "under_2_gib" in options.facts)
+        small, disjoint = (fact in options.facts for fact in ("under_2_gib", "disjoint"))
+        machine = lane_machine(chip.description, options.num_warps, options.num_ctas, small, disjoint)
         return (
-            *lane_passes(machine, options.num_stages, "disjoint" in options.facts, options.most_stages, options.verify),
+            *lane_passes(machine, options.num_stages, options.most_stages, options.verify),
             *selection_passes(chip, self.target.name),
             *self.machine_passes(options),
         )

@@ -229,13 +229,15 @@ class LaneMachine:
     everybody writes.
 
     `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or
-    moves a block from, is no further than that from what is accessed from it.
+    moves a block from, is no further than that from what is accessed from it. `disjoint`: buffers of different arguments do not
+    overlap (the launch fact).
     """
 
     chip: ChipDescription
     waves: int
     small: bool = False
     workgroups: int = 1
+    disjoint: bool = False
 
     @property
     def lanes(self) -> int:
@@ -268,9 +270,11 @@ class LaneMachine:
         return min(by_registers, chip.processor_shared_bytes // (shared_bytes + chip.system_shared_bytes))
 
 
-def lane_machine(chip: ChipDescription, waves: int, workgroups: int, small: bool = False) -> LaneMachine:
+def lane_machine(
+    chip: ChipDescription, waves: int, workgroups: int, small: bool = False, disjoint: bool = False
+) -> LaneMachine:
     """The machine for programs of so many workgroups of so many waves each. Asynchronous copies, those of
     engines too, go to a workgroup's own shared memory alone: where several have copies of a program's they are not used."""
     if workgroups > 1:
         chip = replace(chip, copy_bytes=(), copy_engine=None, barrier_bytes=0)
-    return LaneMachine(chip, waves * workgroups, small, workgroups)
+    return LaneMachine(chip, waves * workgroups, small, workgroups, disjoint)

@@ -18,6 +18,7 @@ class LaneFacts:
 
     def __init__(self, function: FuncOp, machine: LaneMachine) -> None:
         self._known = AxisInfoAnalysis(function, machine.grid)
+        self.disjoint = machine.disjoint  # buffers of different arguments do not overlap
 
     def divisor(self, value: SSAValue) -> int:
         """A positive power of two that divides a scalar (for a pointer, its address in bytes); 1 when nothing is known."""

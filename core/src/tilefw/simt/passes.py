@@ -31,18 +31,16 @@ from tilefw.simt.software_pipeline.whole_arrays import WholeArrays
 
 
 def lane_passes(
-    machine: LaneMachine, num_stages: int, disjoint: bool = False, most_stages: int | None = None, verify: bool = False
+    machine: LaneMachine, num_stages: int, most_stages: int | None = None, verify: bool = False
 ) -> tuple[ModulePass, ...]:
     """The passes for a kernel of `machine.waves` waves; loops that feed a dot run `num_stages` iterations deep, all loops at most
-    `most_stages`.
-
-    `disjoint`: buffers of different arguments do not overlap. `verify`: an independent check follows what waits for products.
+    `most_stages`. `verify`: an independent check follows what waits for products.
     """
     return (
         # Before what asks for loops. Where accesses add a lane's offset to an address of the wave, rounds cost the lanes little.
         *([] if machine.chip.offsets else [UnrollShortLoops()]),
         WholeArrays(machine, num_stages, most_stages),  # after loops that fall away, before loads are anything else
-        PipelineLoops(machine, num_stages, disjoint, most_stages),  # while loads, their addresses and loops are all still tile ops
+        PipelineLoops(machine, num_stages, most_stages),  # while loads, their addresses and loops are all still tile ops
         InvariantsToShared(machine),
         AsynchronousDots(machine),  # when all operands that a pipeline has in shared memory are there
         LateCopies(machine),
@@ -50,7 +48,7 @@ def lane_passes(
         DivideRoles(machine),  # before each role's memory, waits and barriers
         PlaceShared(machine.chip.shared_bytes),
         PlaceAtomWaits(machine.chip.shared_views),  # before barriers, which order others behind what they wait for
-        InsertBarriers(disjoint),
+        InsertBarriers(machine.disjoint),
         *([CheckProducts(machine.chip.shared_views), CheckRoles()] if verify else []),
         *([PlacePhases(machine.chip)] if machine.chip.copy_engine else []),
         *([CheckPhases()] if machine.chip.copy_engine and verify else []),

@@ -1,6 +1,7 @@
 """Whether the launch can tell a copy engine of the array of a block: its base, its sizes and strides are known there, as numbers.
 
-Lanes copy of an array to which the kernel stores, and of one whose rows do not begin where the engine wants them.
+Lanes copy of an array to which the kernel may have stored (`unseen_stores.py`), and of one whose rows do not begin where the
+engine wants them.
 """
 
 from __future__ import annotations
@@ -13,18 +14,14 @@ from xdsl.dialects.scf import ForOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
-from tilefw.passes.pointer_origins import arguments_of
-from tilefw.passes.side_effects import may_write
 from tilefw.simt.description import CopyEngine, LaneMachine
 from tilefw.simt.facts import LaneFacts
+from tilefw.simt.lower.unseen_stores import may_miss_stores
 from tilefw.simt.software_pipeline.loop_numbers import Signs
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
-from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.block_ops import BlockAccess
-from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.kernel_info import is_argument
-from tilefw.tile.nested_ops import nested_ops
 
 _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
 
@@ -64,7 +61,7 @@ def array_of(function: FuncOp, facts: LaneFacts, op: BlockAccess, engine: CopyEn
     if order is None or origin is None or size not in engine.element_bytes or not _is_behind_begin(op, signs):
         return None
     base, outer = origin[0], _outer(facts, origin[1], signs)
-    if outer is None or op.rank + len(outer) > engine.rank or _is_stored_to(function, base):
+    if outer is None or op.rank + len(outer) > engine.rank or may_miss_stores(function, op, base, facts.disjoint):
         return None
     steps = [op.strides[dim] for dim in order[1:]]
     apart = [step if isinstance(step, int) else facts.divisor(step) for step in (*steps, *(step for _, step in outer))]
@@ -128,24 +125,6 @@ def _measure(facts: LaneFacts, value: SSAValue) -> int | str | None:
     while isinstance(value.owner, Operation) and value.owner.name == "tile.exts":
         value = value.owner.operands[0]
     return str(value.index) if is_argument(value) else None
-
-
-def _is_stored_to(function: FuncOp, base: SSAValue) -> bool:
-    """Whether the kernel stores to the array by itself: what lanes stored an engine sees behind barriers, and fences of global
-    memory, that no pass places."""
-    roots = [arguments_of(pointer) for op in nested_ops(function) for pointer in _stored_through(op)]
-    return any(found is None or base in found for found in roots)
-
-
-def _stored_through(op: Operation) -> Sequence[SSAValue]:
-    """The pointers through which an op may store: of assembly text that has effects all that it is given."""
-    if isinstance(op, ops.StoreBlockOp):
-        return (op.base,)
-    if isinstance(op, ops.StoreOp | AtomicOp):
-        return (op.pointer,)
-    if isinstance(op, InlineAsmOp) and may_write(op):
-        return [operand for operand in op.operands if types.is_pointer(operand.type)]
-    return ()
 
 
 def _is_near(facts: LaneFacts, offset: SSAValue) -> bool:

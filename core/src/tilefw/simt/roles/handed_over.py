@@ -49,7 +49,7 @@ def _around(loop: ForOp) -> Iterator[Operation]:
 
 
 def why_not(
-    function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses, disjoint: bool, copying: Sequence[ForOp] = ()
+    function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses, copying: Sequence[ForOp] = ()
 ) -> str | None:
     """What keeps a loop from being divided; None where nothing does. `copying` are all loops that copy to shared memory."""
     if not accesses.machine.chip.barrier_bytes:
@@ -60,7 +60,7 @@ def why_not(
         return "another loop of the kernel copies to shared memory as well"
     if not all(isinstance(op, ForOp) for op in _around(loop)):
         return "the loop stands in a branch"
-    writes = LoopWrites(function, disjoint)
+    writes = LoopWrites(function, accesses.machine.disjoint)
     if any(writes.may_write(load.pointer if isinstance(load, ops.LoadOp) else load.base) for load in candidates(loop)):
         return "the kernel may write what the loop reads"
     if too_many := _too_many_waves(loop, accesses):

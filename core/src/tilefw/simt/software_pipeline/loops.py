@@ -60,13 +60,11 @@ class PipelineLoops(ModulePass):
     Matrices that dots read have a place of their own in shared memory where nothing of the loop is loaded early, or where a
     pipeline's loads would be stored to it.
 
-    `disjoint`: the launch knows that the buffers of different arguments do not overlap. `most_stages`: what shared memory holds of
-    them, for marked loops too.
+    `most_stages`: what shared memory holds of them, for marked loops too.
     """
 
     machine: LaneMachine
     num_stages: int
-    disjoint: bool = False
     most_stages: int | None = None
     name = "pipeline-loops"
 
@@ -81,7 +79,7 @@ class PipelineLoops(ModulePass):
             numbers[name] = values[0]
         copies = (4, 8, 16) if numbers["copies"] else ()
         chip = ChipDescription("plain", 32, 64, 16, shared_bytes=numbers["shared_bytes"], copy_bytes=copies)
-        return cls(LaneMachine(chip, 4), numbers["num_stages"], bool(numbers["disjoint"]))
+        return cls(LaneMachine(chip, 4, disjoint=bool(numbers["disjoint"])), numbers["num_stages"])
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
@@ -92,7 +90,7 @@ class PipelineLoops(ModulePass):
         if not loops:
             return
         accesses = Accesses(self.machine, LaneFacts(function, self.machine))
-        plans = [(loop, plan(loop, self._stages(loop), accesses, self.disjoint)) for loop in loops]
+        plans = [(loop, plan(loop, self._stages(loop), accesses, self.machine.disjoint)) for loop in loops]
         copying = [loop for loop, found in plans if any(chain.storage is PrefetchStorage.COPIES for chain in found)]
         for loop, found in plans:
             early = {load for chain in found for load in chain.loads}
@@ -102,7 +100,7 @@ class PipelineLoops(ModulePass):
             if late:
                 stage(loop, late, self.machine)
             if wants_roles(loop):
-                problem = why_not(function, loop, found, accesses, self.disjoint, copying)
+                problem = why_not(function, loop, found, accesses, copying)
                 if problem is None:
                     hand_over(loop, found[0])
                     continue
