@@ -12,27 +12,30 @@ import pytest
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
+from tilefw.language import distributed
 from tilefw.language.extra import libdevice
 
 BUILTINS = {name: getattr(tl, name) for name in tl.__all__ if hasattr(getattr(tl, name), "__tilefw_builtin__")}
 LIBRARY = {name: value for name, value in vars(libdevice).items() if hasattr(value, "__tilefw_builtin__")}
+DISTRIBUTED = {name: value for name, value in vars(distributed).items() if hasattr(value, "__tilefw_builtin__")}
+EVERYWHERE = [*BUILTINS.values(), *LIBRARY.values(), *DISTRIBUTED.values()]
 # What the front end handles itself, because an argument must not be evaluated or nothing is built.
 SPECIAL = {"static_assert", "static_print"}
 
 
 def by_name(function: Any) -> str:
     """Processes that share the tests must agree on what they are called: no address."""
-    return function.__name__
+    return getattr(function, "__tilefw_builtin__", function.__name__)
 
 
-@pytest.mark.parametrize("function", [*BUILTINS.values(), *LIBRARY.values(), tl.range, tl.static_range, tl.condition], ids=by_name)
+@pytest.mark.parametrize("function", [*EVERYWHERE, tl.range, tl.static_range, tl.condition], ids=by_name)
 def test_functions_have_signature_and_documentation(function: Any) -> None:
     assert inspect.signature(function).parameters is not None
     assert function.__doc__ and len(function.__doc__) > 15
     assert not any(name.startswith("_") for name in inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("function", [*BUILTINS.values(), *LIBRARY.values()], ids=by_name)
+@pytest.mark.parametrize("function", EVERYWHERE, ids=by_name)
 def test_functions_refuse_to_be_called_outside_of_kernels(function: Callable[..., Any]) -> None:
     with pytest.raises(CompileError, match="only inside a kernel") as caught:
         function()
@@ -45,7 +48,7 @@ def test_iterators_refuse_to_iterate_outside_of_kernels() -> None:
             list(iterator)
 
 
-@pytest.mark.parametrize("function", [*BUILTINS.values(), *LIBRARY.values()], ids=by_name)
+@pytest.mark.parametrize("function", EVERYWHERE, ids=by_name)
 def test_every_function_has_a_meaning_with_its_parameters(function: Callable[..., Any]) -> None:
     from tilefw.frontend.builtins import MEANINGS
 
@@ -66,7 +69,7 @@ def test_every_meaning_is_a_function_of_the_language() -> None:
     methods = [value for value in vars(tl.tensor_descriptor).values() if hasattr(value, "__tilefw_builtin__")]
     vendors = [value.__func__ for value in vars(Vendor).values() if isinstance(value, staticmethod)]
     others = (shape.item, *vendors, *methods)
-    names = {function.__tilefw_builtin__ for function in (*BUILTINS.values(), *LIBRARY.values(), *others)}
+    names = {function.__tilefw_builtin__ for function in (*EVERYWHERE, *others)}
     assert names - SPECIAL == set(MEANINGS)
 
 

@@ -126,6 +126,7 @@ GROUPS: tuple[Group, ...] = (
     Group("observe", "what the machine knows while a kernel runs", ("nanoseconds", "ticks", "processor")),
     Group("inline_asm", "text of the target's own assembly language in kernels"),
     *(Group(f"atomic.{kind}", f"{doc} in memory, atomically", types) for kind, types, doc in _ATOMIC),
+    Group("atomic.fence", "order of accesses without an atomic one, for whom its scope names"),
 )
 
 _ELEMENTARY = ("math.exp", "math.exp2", "math.log", "math.log2", "math.sqrt", "math.rsqrt")

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 from xdsl.dialects import scf
@@ -16,14 +17,16 @@ import tilefw.language as tl
 from tilefw.frontend.values import RuntimeValue, lowered, tile_type
 from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
-from tilefw.tile.dialect.base import dense_i64
+from tilefw.tile.dialect.base import dense_i64, string_attr
 
 
 class Builder:
     """Appends ops to the end of `block`, stamped with `location`; `debug` says whether this is a debug build. `warps` are
     those of a program and the lanes of one, None where that is not known."""
 
-    __slots__ = ("argument_hints", "block", "debug", "location", "steps", "warps")
+    __slots__ = (
+        "argument_hints", "block", "debug", "entry", "entry_ops", "entry_values", "hidden", "location", "steps", "warps",
+    )
 
     def __init__(self, block: Block, debug: bool = False, warps: tuple[int, int] | None = None) -> None:
         self.block = block
@@ -34,11 +37,40 @@ class Builder:
         self.steps = 0
         # Hints on arguments of the kernel, which become attributes of its function's parameters.
         self.argument_hints: dict[SSAValue, dict[str, Attribute]] = {}
+        # The kernel's own block, how many ops were put at its beginning, and what they compute, by name.
+        self.entry = block
+        self.entry_ops = 0
+        self.entry_values: dict[str, RuntimeValue] = {}
+        # Arguments that the runtime passes by itself, each by the words that tell it which (`Parameter.hidden`).
+        self.hidden: dict[str, SSAValue] = {}
 
     def insert(self, op: Operation) -> Operation:
         op.location = self.location
         self.block.add_op(op)
         return op
+
+    def at_entry(self, name: str, build: Callable[[], RuntimeValue]) -> RuntimeValue:
+        """A value computed once where the kernel begins, for all that ask for it by this name."""
+        if name not in self.entry_values:
+            block = Block()
+            with self.inside(block):
+                self.entry_values[name] = build()
+            for op in list(block.ops):
+                op.detach()
+                self.entry.insert_ops_before([op], first) if (first := self._behind_entry_ops()) else self.entry.add_op(op)
+                self.entry_ops += 1
+        return self.entry_values[name]
+
+    def _behind_entry_ops(self) -> Operation | None:
+        return next(islice(self.entry.ops, self.entry_ops, None), None)
+
+    def hidden_argument(self, words: str, name: str, type: tl.dtype) -> RuntimeValue:
+        """The argument, behind all others, that the runtime knows by `words` (`Parameter.hidden`)."""
+        if words not in self.hidden:
+            self.hidden[words] = argument = self.entry.insert_arg(lowered(type), len(self.entry.args))
+            self.argument_hints[argument] = {"tile.name": string_attr(name), "tile.hidden": string_attr(words)}
+            name_value(argument, name.replace(".", "_"))
+        return RuntimeValue(self.hidden[words], type)
 
     def value(self, op: Operation, type: tl.dtype) -> RuntimeValue:
         """Insert an op with one result, which has `type` in the language."""
@@ -215,6 +247,9 @@ class Builder:
 
     def barrier(self) -> None:
         self.insert(ops.BarrierOp())
+
+    def fence(self, order: str, scope: str) -> None:
+        self.insert(ops.FenceOp(order, scope))
 
     def trap(self, message: str) -> None:
         self.insert(ops.TrapOp(message))

@@ -69,7 +69,7 @@ def as_kernels_see(frame: Activation, value: Any) -> Any:
 
 def _function(name: str, frame: Activation, block: Block, runtime: dict[str, Specialization]) -> func.FuncOp:
     facts: list[DictionaryAttr] = []
-    for argument, (parameter, fact) in zip(block.args, runtime.items(), strict=True):
+    for argument, (parameter, fact) in zip(block.args[: len(runtime)], runtime.items(), strict=True):
         entries: dict[str, Attribute] = {"tile.name": string_attr(parameter)}
         if fact.divisible > 1:
             entries["tile.divisible"] = integer_attr(fact.divisible)
@@ -77,6 +77,7 @@ def _function(name: str, frame: Activation, block: Block, runtime: dict[str, Spe
             entries["tile.dtype"] = string_attr(fact.type.name)
         entries |= frame.b.argument_hints.get(argument, {})
         facts.append(DictionaryAttr(entries))
+    facts += [DictionaryAttr(frame.b.argument_hints[argument]) for argument in frame.b.hidden.values()]
     function = func.FuncOp(
         name,
         FunctionType.from_lists([argument.type for argument in block.args], []),

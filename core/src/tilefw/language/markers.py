@@ -29,6 +29,11 @@ def library(function: F) -> F:
     return _named(function, f"libdevice.{function.__name__}")
 
 
+def distributed(function: F) -> F:
+    """Mark a function of `tilefw.language.distributed`, of which several have a name that `tl` has too."""
+    return _named(function, f"distributed.{function.__name__}")
+
+
 def method(owner: str) -> Callable[[F], F]:
     """Mark a method of a class of the language, whose values the front end has; its name is the class's and its own."""
     return lambda function: _named(function, f"{owner}.{function.__name__}")

@@ -30,7 +30,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.api.launch import LaunchArguments
 from tilefw.passes.launch_known import KnownLevel, LaunchKnown
 from tilefw.passes.side_effects import is_side_effect_free
-from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp
+from tilefw.tile.dialect.atomic_ops import KINDS, AtomicCasOp, AtomicOp, AtomicRmwOp, FenceOp
 from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.dot_op import DotOp
@@ -227,6 +227,8 @@ def _computed(operation: Operation) -> Iterator[str]:
     if isinstance(operation, StructuralOp):
         if operation.capability is not None:
             yield f"{operation.capability}.{_element(operation.operands[0].type)}"
+    elif isinstance(operation, FenceOp):
+        yield "atomic.fence"
     elif isinstance(operation, PrintOp):
         yield "print"
     elif isinstance(operation, InlineAsmOp):

@@ -387,7 +387,7 @@ class LaneChip(ABC):
 
     def fence(self, code: Code, order: str, scope: str) -> None:
         """`release`: atomics behind it publish what this lane and those that it met at a barrier have written. `acquire`: accesses
-        behind it see what the atomics before it were told of."""
+        behind it see what the atomics before it were told of. `acq_rel`: both, the release first."""
         raise self._absent("atomics", "fence")
 
     def any_lane(self, code: Code, predicate: Element) -> Slice:

@@ -221,6 +221,9 @@ class _Workgroup:
         if op.results:
             self.values[op.results[0]] = found
 
+    def fence(self, op: lane.FenceOp) -> None:
+        """Threads run one after the other here, and see all that was stored."""
+
     def atomic_once(self, op: lane.AtomicOp) -> Array:
         """The accesses of all threads; what they found."""
         dtype, (n,), address = types.dtype_of(op.accessed), types.shape_of(op.accessed), op.part("address")
@@ -463,7 +466,8 @@ def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
 
 
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
-    "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.alloc": _Workgroup.alloc,
+    "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.fence": _Workgroup.fence,
+    "lane.alloc": _Workgroup.alloc,
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
     "lane.hand_over": _Workgroup.hand_over,
     "lane.barrier": _Workgroup.barrier, "lane.begin_barriers": _Workgroup.begin_barriers, "lane.arrive": _Workgroup.arrive,

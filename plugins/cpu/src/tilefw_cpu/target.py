@@ -6,7 +6,7 @@ from tilefw.api import TargetInfo
 
 CAPABILITIES = frozenset({
     "control.*", "cf.*", "memory.*", "int.*", "float.*", "math.*", "cast.*", "select.*", "shape.*", "reduce.*", "scan.*",
-    "gather.*", "dot.*", "atomic.*", "print", "observe.*",
+    "gather.*", "dot.*", "atomic.*.*", "print", "observe.*",
 })
 """All but inline assembly: LLVM ends the process at text that it cannot assemble."""
 

@@ -13,6 +13,7 @@ from tilefw.frontend.builtins import (
     counting,
     creation,
     debug,
+    distributed,
     elementwise,
     hints,
     inline_assembly,
@@ -33,13 +34,13 @@ from tilefw.frontend.builtins import (
 from tilefw.frontend.builtins.registry import Meaning
 
 _FILES = (
-    atomics, block_pointers, counting, creation, debug, elementwise, hints, inline_assembly, library, machine, math, matrix,
-    memory, random, rearrange, reduction, scaled_matrix, scan, shape, sorting, tensor_descriptors,
+    atomics, block_pointers, counting, creation, debug, distributed, elementwise, hints, inline_assembly, library, machine,
+    math, matrix, memory, random, rearrange, reduction, scaled_matrix, scan, shape, sorting, tensor_descriptors,
 )
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({name: given for file in _FILES for name, given in file.meaning.of.items()})
 
 __all__ = [
-    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "debug", "elementwise", "hints", "inline_assembly",
-    "library", "machine", "math", "matrix", "memory", "random", "rearrange", "reduction", "scaled_matrix", "scan", "shape",
-    "sorting", "tensor_descriptors",
+    "MEANINGS", "atomics", "block_pointers", "counting", "creation", "debug", "distributed", "elementwise", "hints",
+    "inline_assembly", "library", "machine", "math", "matrix", "memory", "random", "rearrange", "reduction", "scaled_matrix",
+    "scan", "shape", "sorting", "tensor_descriptors",
 ]

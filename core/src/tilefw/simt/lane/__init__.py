@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.simt.lane.asynchronous import ASYNCHRONOUS_OPS, AsyncAtomOp, AtomWaitOp, FenceViewOp
-from tilefw.simt.lane.atomics import CAS, AtomicOp
+from tilefw.simt.lane.atomics import CAS, AtomicOp, FenceOp
 from tilefw.simt.lane.base import GenericOp, vector
 from tilefw.simt.lane.bulk_copies import BULK_COPY_OPS, BulkCopyOp
 from tilefw.simt.lane.counting_barriers import (
@@ -51,9 +51,9 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 __all__ = [
     "CAS", "ELEMENTWISE", "ROLES", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
     "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "BulkCopyOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp",
-    "FenceViewOp", "FragmentLoadOp", "GenericOp", "HandOverOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp",
-    "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp",
-    "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp", "access_properties", "shared_properties", "vector",
+    "FenceOp", "FenceViewOp", "FragmentLoadOp", "GenericOp", "HandOverOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp",
+    "MemoryOp", "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp",
+    "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp", "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")
@@ -158,6 +158,7 @@ class JoinOp(GenericOp):
 
 OPS = (
     ConstantOp, ConstantsOp, SplatOp, ProgramIdOp, NumProgramsOp, ThreadIdOp, ObserveOp, PickOp, JoinOp,
-    *MEMORY_OPS, *COUNTING_BARRIER_OPS, *BULK_COPY_OPS, AtomicOp, InlineAsmOp, *WAVE_OPS, *ASYNCHRONOUS_OPS, *ELEMENTWISE.values(),
+    *MEMORY_OPS, *COUNTING_BARRIER_OPS, *BULK_COPY_OPS, AtomicOp, FenceOp, InlineAsmOp, *WAVE_OPS, *ASYNCHRONOUS_OPS,
+    *ELEMENTWISE.values(),
 )
 Lane = Dialect("lane", list(OPS), [])

@@ -1,9 +1,10 @@
-"""The lane op of atomic accesses: each lane changes elements of global memory, every access as one step for all others."""
+"""The lane ops of atomic accesses, each one step for all others, and of fences, which order what stands around them."""
 
 from __future__ import annotations
 
 from xdsl.ir import Attribute, SSAValue
 
+from tilefw.simt.lane.base import GenericOp
 from tilefw.simt.lane.memory import ORDERS, AccessOp
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import KINDS, Ordered
@@ -90,3 +91,16 @@ class AtomicOp(Ordered, AccessOp):
         if width == 1 or (width == 2 and self.kind == "add" and types.element_of(self.accessed) in FLOATS_THAT_PAIR):
             return None
         return f"{width} elements of {types.element_of(self.accessed)} are not an atomic access of the kind {self.kind}"
+
+
+class FenceOp(Ordered, GenericOp):
+    """Tile IR's: an order for the whole workgroup, with barriers, put in by a later pass, between it and what other lanes do."""
+
+    name = "lane.fence"
+    operand_count = 0
+    result_count = 0
+    property_names = frozenset({"order", "scope"})
+    traits = ORDERS
+
+    def problem(self) -> str | None:
+        return self.order_problem()

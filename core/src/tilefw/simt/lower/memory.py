@@ -79,6 +79,11 @@ def barrier(context: LoweringContext, op: ops.BarrierOp) -> None:
     context.builder.insert(lane.BarrierOp.create())
 
 
+def fence(context: LoweringContext, op: ops.FenceOp) -> None:
+    """Every thread's; a later pass puts in what barriers that takes."""
+    context.builder.insert(lane.FenceOp.create(properties={"order": op.properties["order"], "scope": op.properties["scope"]}))
+
+
 def trap(context: LoweringContext, op: ops.TrapOp) -> None:
     """Every thread of the program gives up: the branch to here is the program's."""
     context.builder.insert(lane.TrapOp.create())
@@ -211,5 +216,5 @@ def _carried_buffers(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:
 
 HANDLERS = {
     ops.LoadOp: load, ops.StoreOp: store, ops.LoadBlockOp: load_block, ops.StoreBlockOp: store_block, ops.BarrierOp: barrier,
-    ops.TrapOp: trap,
+    ops.FenceOp: fence, ops.TrapOp: trap,
 }

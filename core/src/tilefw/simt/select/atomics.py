@@ -68,6 +68,10 @@ class AtomicSelection:
         if op.results:
             self._define(op, dict(zip(requests, found, strict=True)))
 
+    def fence(self, op: lane.FenceOp) -> None:
+        """A fence of its own."""
+        self._fence(op.order, op.scope)
+
     def _access(self, access: AtomicAccess) -> None:
         declared.act(self.chip, self.code, "atomic accesses", lambda: self.chip.atomic(self.code, access))
 

@@ -200,6 +200,7 @@ _ORDERED: dict[type, Callable[[Selector, Any], None]] = {
     lane.LoadOp: lambda s, op: s.memory.load(op),
     lane.StoreOp: lambda s, op: s.memory.store(op),
     lane.AtomicOp: lambda s, op: s.atomics.atomic(op),
+    lane.FenceOp: lambda s, op: s.atomics.fence(op),
     lane.CopyAsyncOp: lambda s, op: s.memory.copy_async(op),
     lane.CommitOp: lambda s, op: s.chip.commit(s.code),
     lane.WaitOp: lambda s, op: s.chip.wait(s.code, op.pending),

@@ -17,7 +17,7 @@ a barrier between. So has a tile's access that follows a store through the same 
 
 An atomic's order is the whole program's, and one lane makes the access: before one that releases, all lanes have made the accesses
 that come before it; behind one that acquires, or that is made again until it finds what it waits for, none makes any until all know
-that it is done.
+that it is done. A fence is made by all lanes, behind what any of them has accessed, and one that acquires before what any accesses.
 
 The least: a barrier stands right before the access that needs one, which is best in straight code (each serves as many pairs as
 any could). Loops are followed until nothing changes; a barrier that only code before a loop makes necessary stands before it.
@@ -82,7 +82,7 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
     lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
-    lane.AtomicOp, lane.AsyncAtomOp, lane.AtomWaitOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
+    lane.AtomicOp, lane.FenceOp, lane.AsyncAtomOp, lane.AtomWaitOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
     lane.BulkCopyOp,
 })
 
@@ -118,6 +118,9 @@ class BarrierAnalysis:
                     events.append(op)
                     self.crossed |= op.deal > 0
                     self.ordered |= op.acquires or op.releases or op.waits
+                elif isinstance(op, lane.FenceOp):
+                    events.append(op)
+                    self.ordered = True
                 elif not isinstance(op, lane.MemoryOp) or op.shared:
                     events.append(op)
                     if isinstance(op, lane.WaitOp):
@@ -153,6 +156,8 @@ class BarrierAnalysis:
                 self.need(op, state)
         elif isinstance(op, AccessOp):
             self.access(op, state)
+        elif isinstance(op, lane.FenceOp):
+            self.fence(op, state)
         elif isinstance(op, lane.BeginBarriersOp):
             made = (op.buffer, None)
             if any(self.memory.overlap(made, other) for other in state.writes | state.reads):
@@ -211,6 +216,12 @@ class BarrierAnalysis:
             self.need(op, state)
         state.stored.add((argument, deal))
         state.accessed, state.acquired = True, op.acquires or op.waits
+
+    def fence(self, op: lane.FenceOp, state: PathState) -> None:
+        """All lanes make it: behind what each of them did before, and the atomic of one of them that it acquires by."""
+        if state.accessed or state.acquired:
+            self.need(op, state)
+        state.accessed, state.acquired = True, op.acquires
 
     def crosses_store(self, argument: int, deal: int | None, state: PathState) -> bool:
         """Whether an access of a tile may reach, in another wave, what was stored through the same argument."""

@@ -1,4 +1,4 @@
-"""Atomic read-modify-write and compare-and-swap of tile IR: kinds, element types, order and scope, and their text.
+"""Atomic read-modify-write, compare-and-swap and fences of tile IR: kinds, element types, order and scope, and their text.
 
 Each element of a tile is one atomic access of its own, in no promised order; equal addresses in a tile are as many
 accesses. The result is what was in memory before. Order and scope are those of C++20
@@ -302,6 +302,41 @@ class AtomicCasOp(AtomicOp):
         assert pointer is not None and compare is not None and value is not None
         op = cls(pointer, compare, value, offsets, mask, order=order, scope=scope)
         op.attributes = attributes
+        return op
+
+
+FENCE_ORDERS = ORDERS[1:]
+
+
+class FenceOp(Ordered):
+    """`tile.fence release system`: an order without an access, C++20's [atomics.fences].
+
+    With `release`, whoever acquires what a later relaxed atomic of the program writes sees what the program accessed before the
+    fence. With `acquire`, the program accesses behind it what was released at the elements that its earlier relaxed atomics read.
+    """
+
+    name = "tile.fence"
+    operand_count = 0
+    result_count = 0
+    property_names = frozenset({"order", "scope"})
+    traits = OpTraits(lambda: (MemoryReadEffect(), MemoryWriteEffect()))
+
+    def __init__(self, order: str = "acq_rel", scope: str = "system") -> None:
+        super().__init__(properties={"order": string_attr(order), "scope": string_attr(scope)})
+
+    def problem(self) -> str | None:
+        return "a relaxed fence orders nothing" if self.order == "relaxed" else self.order_problem()
+
+    def print(self, printer: Printer) -> None:
+        """Write the two words behind the op's name."""
+        printer.print_string(f" {self.order} {self.scope}")
+        printer.print_op_attributes(self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Read what `print` writes; the parser raises its ParseError where the text is something else."""
+        op = cls(_parse_word(parser, "order", FENCE_ORDERS), _parse_word(parser, "scope", SCOPES))
+        op.attributes = parser.parse_optional_attr_dict()
         return op
 
 

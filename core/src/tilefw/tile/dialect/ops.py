@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.tile import types
-from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicCasOp, AtomicRmwOp
+from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicCasOp, AtomicRmwOp, FenceOp
 from tilefw.tile.dialect.base import PURE, TileOp, Value, integer_attr, value_of
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.combine_op import ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp
@@ -31,7 +31,7 @@ from tilefw.tile.dialect.trap_op import TrapOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp",
-    "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS",
+    "FenceOp", "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS",
     "ObserveOp", "PrintOp",
     "ProgramIdOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp",
     "StoreOp", "TransOp", "TrapOp",
@@ -191,6 +191,6 @@ class AddPtrOp(TileOp):
 
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, GatherOp, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
-    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, BarrierOp, TrapOp,
+    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, FenceOp, BarrierOp, TrapOp,
     PrintOp, InlineAsmOp, ObserveOp,
 )

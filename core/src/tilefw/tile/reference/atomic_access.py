@@ -169,9 +169,11 @@ class _OnBuffer:
             program, addresses = int(self.programs[0]), self.at[self.chosen]
             if self.op.acquires:
                 ordering.acquire(program, addresses)
+            else:
+                ordering.read(program, addresses)
             ordering.wrote(self.buffer.recorded(), written, self.owner[changed], True)
-            if self.op.releases and written.size:
-                ordering.release(program, addresses[changed])
+            if written.size:
+                (ordering.release if self.op.releases else ordering.publish)(program, addresses[changed])
             return
         ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.everyone)
 

@@ -12,7 +12,7 @@ from tilefw.api.dtypes import DType
 from tilefw.api.errors import UnsupportedError
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect import ops
-from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp
+from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicRmwOp, FenceOp
 from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.dot_scaled_op import ScaledOperand
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
@@ -267,6 +267,13 @@ def _atomic(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Evalu
     return [atomic(launch.access, op, address, operands, mask, frame.programs)]
 
 
+def _fence(launch: InterpreterState, op: FenceOp, frame: FrameValues) -> list[EvaluatedValue]:
+    if op.scope != "workgroup":
+        for program in frame.programs.tolist():
+            launch.access.ordering.fence(int(program), acquires=op.acquires, releases=op.releases)
+    return []
+
+
 def _nothing(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     return []
 
@@ -303,6 +310,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     StoreBlockOp: _store_block,
     AtomicRmwOp: _atomic,
     AtomicCasOp: _atomic,
+    FenceOp: _fence,
     ObserveOp: _observe,
     BarrierOp: _nothing,
     TrapOp: _trap,

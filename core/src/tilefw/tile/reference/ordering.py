@@ -62,6 +62,8 @@ class Ordering:
     def __init__(self) -> None:
         self._clocks: dict[int, Clock] = {}
         self._left: dict[int, Clock] = {}
+        self._fenced: dict[int, Clock] = {}  # by program: its clock at its last release fence
+        self._read: dict[int, Clock] = {}  # by program: what its relaxed atomics have read, for an acquire fence to take over
         self._loads: list[Loads] = []
         self._numbers: dict[Loads, int] = {}
 
@@ -135,10 +137,33 @@ class Ordering:
         for clock in self._found(addresses):
             _join_clocks(self._clocks.setdefault(program, {program: 0}), clock)
 
+    def read(self, program: int, addresses: Array) -> None:
+        """A relaxed atomic has read these elements: a fence may acquire what was released there."""
+        if self._left:
+            for clock in self._found(addresses):
+                _join_clocks(self._read.setdefault(program, {}), clock)
+
+    def fence(self, program: int, acquires: bool, releases: bool) -> None:
+        """Order what the program did before with what it does now, by its relaxed atomics on either side."""
+        own = self._clocks.setdefault(program, {program: 0})
+        if acquires:
+            _join_clocks(own, self._read.get(program, {}))
+        if releases:
+            own[program] += 1
+            self._fenced[program] = dict(own)
+
     def release(self, program: int, addresses: Array) -> None:
         """Whoever acquires one of these elements has seen what the program did up to here."""
         own = self._clocks.setdefault(program, {program: 0})
         own[program] += 1
+        self._leave(own, addresses)
+
+    def publish(self, program: int, addresses: Array) -> None:
+        """A relaxed atomic has written these elements: who acquires one has seen what came before the program's last fence."""
+        if program in self._fenced:
+            self._leave(self._fenced[program], addresses)
+
+    def _leave(self, own: Clock, addresses: Array) -> None:
         joined: dict[int, Clock] = {}  # by what was left at an element before: mostly one clock, or none
         for address in np.unique(addresses).tolist():
             before = self._left.get(address)

@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.dialects import func
 
-from tilefw.tile.dialect.atomic_ops import AtomicOp, AtomicRmwOp
+from tilefw.tile.dialect.atomic_ops import AtomicOp, AtomicRmwOp, FenceOp
 from tilefw.tile.reference.value import EvaluatedValue
 
 Run = Generator[None, None, Any]  # yields where it can do nothing but wait for others
@@ -41,5 +41,7 @@ def order_matters(function: func.FuncOp) -> bool:
     """
     atomics = [op for op in function.walk() if isinstance(op, AtomicOp)]
     kinds = {op.kind if isinstance(op, AtomicRmwOp) else "cas" for op in atomics}
+    if any(isinstance(op, FenceOp) for op in function.walk()):
+        return True
     told_apart = any(op.result_is_used or op.scope == "workgroup" for op in atomics)
     return told_apart or bool(kinds & {"cas", "xchg"}) or len(kinds) > 1

@@ -7,7 +7,7 @@ without an encoding. Effects that no register shows are bits behind those of the
   "Memory Model gfx942": a release at the scope of a workgroup waits for lgkmcnt);
 - the write-back of a release, which the atomic or store behind it needs: also with nothing of this wave's under way, as others
   of its workgroup have stored before a barrier, and what was stored is only in the cache then;
-- an access that acquires, which the invalidation behind it needs;
+- an access that acquires, which the invalidation behind it needs, as it needs the write-back of a fence of both orders;
 - a volatile access, which the next one needs: memory may serve two of them in another order (AMDGPUUsage, "Memory Model gfx942":
   "Ensures that volatile operations to different addresses will not be reordered by hardware");
 - the copies to LDS of a group, by how many groups have begun behind it, which the wait for that group needs; no barrier does;
@@ -117,7 +117,7 @@ def needs(isa: InstructionSet, inst: Inst) -> int:
     if row.name == "s_barrier":
         return _LDS | _SCALAR
     if row.name == "buffer_inv":
-        return _EXCHANGE if "sc1" in inst.uses else 0
+        return _EXCHANGE | _WRITE_BACK if "sc1" in inst.uses else 0
     writes = row.unit == "vmem" and ("store" in row.facts or "atomic" in row.facts)
     written = (_WRITE_BACK if _shared(row, inst, "store") else 0) | (_SCALAR if writes else 0)
     return written | (_VOLATILE if inst.volatile else 0)

@@ -42,10 +42,11 @@ def atomic(code: Code, wanted: AtomicAccess) -> None:
 
 
 def fence(code: Code, order: str, scope: str) -> None:
-    """A cache action, where the scope is wider than a compute unit."""
+    """A cache action for each direction, where the scope is wider than a compute unit."""
     words = _CACHE_SCOPES[scope]
-    if words is not None:
-        code.effect(_CACHE_ACTIONS[order], (), words)
+    for direction, action in _CACHE_ACTIONS.items():
+        if words is not None and order in (direction, "acq_rel"):
+            code.effect(action, (), words)
 
 
 def _access(code: Code, wanted: AtomicAccess) -> None:

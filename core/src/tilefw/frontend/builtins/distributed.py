@@ -1,0 +1,249 @@
+"""The functions of `tilefw.language.distributed`: loads of the node context, pointers moved to a peer's heap, atomics with scope.
+
+Nothing here is a new access: what a target serves of loads, stores and atomics, it serves of peers' memory too. An array of a
+symmetric heap is as far from the beginning of each rank's heap, so that its peer's copy is as far away as the heaps are.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import tilefw.language as tl
+import tilefw.language.distributed as tld
+from tilefw.api.errors import CompileError
+from tilefw.frontend.arithmetic import BINARY, COMPARISONS, add, compare, offset, subtract
+from tilefw.frontend.builder import Builder, element_of
+from tilefw.frontend.builtins import atomics, memory
+from tilefw.frontend.builtins.registry import Meanings
+from tilefw.frontend.casts import cast, to_value
+from tilefw.frontend.values import RuntimeValue, describe, named
+from tilefw.node_context import HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
+from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
+
+meaning = Meanings()
+
+_SCOPES = {
+    "workgroup": "cta", "device": "gpu", "node": "sys", "system": "sys", "cta": "cta", "gpu": "gpu", "sys": "sys",
+}
+_IN_TILE_IR = {"cta": "workgroup", "gpu": "device", "sys": "system"}
+_UPDATES = {"set": "atomic_xchg", "add": "atomic_add"}
+_OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+# -- ranks and addresses
+
+
+@meaning("distributed.rank")
+def rank(b: Builder) -> RuntimeValue:
+    return _number(b, "rank", RANK)
+
+
+@meaning("distributed.num_ranks")
+def num_ranks(b: Builder) -> RuntimeValue:
+    return _number(b, "num_ranks", NUM_RANKS)
+
+
+def _number(b: Builder, name: str, word: int) -> RuntimeValue:
+    return b.at_entry(name, lambda: cast(b, _word(b, b.constant(word, tl.int64)), tl.int32))
+
+
+def _word(b: Builder, index: RuntimeValue) -> RuntimeValue:
+    """A word of the node context."""
+    context = b.hidden_argument(HIDDEN, PARAMETER, tl.pointer_type(tl.int64))
+    return b.load(offset(b, context, index), None, None, "", "", False)
+
+
+def _heap_base(b: Builder, of: RuntimeValue) -> RuntimeValue:
+    return _word(b, add(b, cast(b, of, tl.int64), b.constant(HEAP_BASES, tl.int64)))
+
+
+@meaning("distributed.at")
+def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
+    pointer = memory.checked_pointer(pointer, "distributed.at")
+    peer = to_value(b, rank)
+    if peer.shape or not peer.dtype.is_int():
+        raise CompileError(f"a rank is one integer, not {named(rank)}", "TFW0201")
+    _check_rank(b, peer)
+    mine = b.at_entry("heap_base", lambda: _heap_base(b, _number(b, "rank", RANK)))
+    size = max(element_of(pointer).primitive_bitwidth // 8, 1)
+    distance = subtract(b, _heap_base(b, peer), mine)
+    if size > 1:
+        distance = BINARY[">>"](b, distance, size.bit_length() - 1)
+    b.hint(distance, "tile.divisible", (HEAP_ALIGNMENT // size,))
+    return offset(b, pointer, distance)
+
+
+def _check_rank(b: Builder, peer: RuntimeValue) -> None:
+    """In a debug build a rank that is none ends the program."""
+    if b.debug:
+        wrong = BINARY["|"](b, compare(b, "<", peer, 0), compare(b, ">=", peer, num_ranks(b)))
+        b.trap_where(wrong, "a rank from 0 to below num_ranks is wanted")
+
+
+# -- accesses
+
+
+@meaning("distributed.load")
+def load(b: Builder, pointer: Any, rank: Any, mask: Any, other: Any, cache_modifier: Any, eviction_policy: Any) -> RuntimeValue:
+    return memory.load(b, at(b, pointer, rank), mask, other, cache_modifier, eviction_policy, False, (), None)
+
+
+@meaning("distributed.store")
+def store(b: Builder, pointer: Any, value: Any, rank: Any, mask: Any, cache_modifier: Any, eviction_policy: Any) -> None:
+    memory.store(b, at(b, pointer, rank), value, mask, cache_modifier, eviction_policy, ())
+
+
+def _of_peer(function: str) -> Callable[..., Any]:
+    """An atomic access of `tl`, on a peer's copy: its parameters with `rank` put in, which `scope` follows as the last."""
+    names = list(inspect.signature(getattr(tld, function)).parameters)
+    own = list(inspect.signature(getattr(tl, function)).parameters)
+
+    def build(b: Builder, *given: Any) -> Any:
+        values = dict(zip(names, given, strict=True))
+        values["pointer"], values["scope"] = at(b, values["pointer"], values.pop("rank")), _scope(values["scope"])
+        return atomics.meaning.of[function](b, *[values[name] for name in own])
+
+    build.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("b", *names)]
+    )
+    return build
+
+
+for _name in tld.ATOMICS:
+    meaning(f"distributed.{_name}")(_of_peer(_name))
+
+
+@meaning("distributed.put")
+def put(b: Builder, source: Any, destination: Any, rank: Any, mask: Any) -> None:
+    value = memory.load(b, source, mask, None, "", "", False, (), None)
+    memory.store(b, at(b, destination, rank), value, mask, "", "", ())
+
+
+@meaning("distributed.get")
+def get(b: Builder, source: Any, destination: Any, rank: Any, mask: Any) -> None:
+    value = memory.load(b, at(b, source, rank), mask, None, "", "", False, (), None)
+    memory.store(b, destination, value, mask, "", "", ())
+
+
+# -- signals
+
+
+@meaning("distributed.signal")
+def signal(b: Builder, pointer: Any, rank: Any, value: Any, op: Any, sem: Any, scope: Any) -> None:
+    if op not in _UPDATES or isinstance(op, RuntimeValue):
+        raise CompileError(f"op is one of {', '.join(map(repr, _UPDATES))}, not {describe(op)}", "TFW0221")
+    atomics.meaning.of[_UPDATES[op]](b, at(b, _words(pointer, "signal"), rank), value, None, sem, _scope(scope))
+
+
+@meaning("distributed.put_signal")
+def put_signal(b: Builder, source: Any, destination: Any, pointer: Any, rank: Any, value: Any, op: Any, mask: Any) -> None:
+    put(b, source, destination, rank, mask)
+    signal(b, pointer, rank, value, op, "release", "sys")
+
+
+@meaning("distributed.wait")
+def wait(b: Builder, pointer: Any, count: Any, value: Any, comparison: Any, sem: Any, scope: Any) -> RuntimeValue:
+    words, number = _words(pointer, "wait"), to_value(b, count)
+    if comparison not in _OPPOSITES or isinstance(comparison, RuntimeValue):
+        known = ", ".join(map(repr, _OPPOSITES))
+        raise CompileError(f"comparison is one of {known}, not {describe(comparison)}", "TFW0221")
+    if isinstance(count, int) and count < 1:
+        raise CompileError(f"tld.wait waits for one word or more, not for {count}", "TFW0221")
+    element = element_of(words)
+    awaited, row = memory.fitted(b, value, element, ()), COMPARISONS[_OPPOSITES[comparison]](element)
+
+    def one(word: RuntimeValue) -> None:
+        # Nothing is carried through the loop, so that one thread waits and has nothing to tell the others.
+        load = atomics.meaning.of["atomic_load"]
+        b.until([], lambda: (b.compare(row, load(b, word, None, sem, _scope(scope)), awaited), []))
+
+    def step(index: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
+        one(offset(b, words, index))
+        following = add(b, index, 1)
+        return compare(b, "<", following, number), [following]
+
+    if count == 1:
+        one(words)
+    else:
+        b.until([b.constant(0, tl.int32)], step)
+    return b.constant(1, tl.int32)
+
+
+@meaning("distributed.consume")
+def consume(b: Builder, value: Any, token: Any) -> Any:
+    if not isinstance(token, RuntimeValue) or token.shape or not token.dtype.is_int():
+        raise CompileError(f"a token is what tld.wait gives, not {describe(token)}", "TFW0201")
+    return value
+
+
+# -- order
+
+
+@meaning("distributed.fence")
+def fence(b: Builder, sem: Any, scope: Any) -> None:
+    if sem not in FENCE_ORDERS or isinstance(sem, RuntimeValue):
+        raise CompileError(f"sem is one of {', '.join(map(repr, FENCE_ORDERS))}, not {describe(sem)}", "TFW0221")
+    b.fence(sem, _IN_TILE_IR[_scope(scope)])
+
+
+@meaning("distributed.quiet")
+def quiet(b: Builder) -> None:
+    b.fence("acq_rel", "system")
+
+
+@meaning("distributed.barrier")
+def barrier(b: Builder, pointer: Any, team: Any) -> None:
+    barrier_wait(b, pointer, barrier_arrive(b, pointer, team))
+
+
+@meaning("distributed.barrier_arrive")
+def barrier_arrive(b: Builder, pointer: Any, team: Any) -> RuntimeValue:
+    words = _words(pointer, "barrier")
+    first, stride, size = _team(b, team)
+    mine = offset(b, words, 1)
+    epoch = add(b, b.load(mine, None, None, "", "", False), 1)
+    b.store(mine, epoch, None, "", "")
+
+    def step(index: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
+        peer = add(b, first, BINARY["*"](b, index, stride))
+        atomics.meaning.of["atomic_add"](b, at(b, words, peer), 1, None, "release", "sys")
+        following = add(b, index, 1)
+        return compare(b, "<", following, size), [following]
+
+    b.until([b.constant(0, tl.int32)], step)
+    return BINARY["*"](b, epoch, cast(b, size, epoch.dtype))
+
+
+@meaning("distributed.barrier_wait")
+def barrier_wait(b: Builder, pointer: Any, token: Any) -> None:
+    wait(b, pointer, 1, consume(b, token, token), ">=", "acquire", "sys")
+
+
+def _team(b: Builder, team: Any) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue]:
+    if team is None:
+        return b.constant(0, tl.int32), b.constant(1, tl.int32), num_ranks(b)
+    if not isinstance(team, tuple) or len(team) != 3:
+        raise CompileError(f"a team is a first rank, a stride and a size, not {describe(team)}", "TFW0201")
+    first, stride, size = (cast(b, to_value(b, part), tl.int32) for part in team)
+    return first, stride, size
+
+
+def _words(pointer: Any, function: str) -> RuntimeValue:
+    """The pointer to a signal's words."""
+    found = memory.checked_pointer(pointer, f"distributed.{function}")
+    element = element_of(found)
+    if found.shape or not element.is_int() or element.primitive_bitwidth not in (32, 64):
+        raise CompileError(f"tld.{function} takes a pointer to int32 or int64, not {named(pointer)}", "TFW0220")
+    return found
+
+
+def _scope(scope: Any) -> str:
+    """Triton's word. Raises CompileError (TFW0221) where there is no such scope."""
+    if isinstance(scope, RuntimeValue) or scope not in _SCOPES:
+        raise CompileError(
+            f"scope is one of {', '.join(map(repr, _SCOPES))}, not {describe(scope)}", "TFW0221",
+            help="leave `scope` out for the system",
+        )
+    return _SCOPES[scope]

@@ -1,0 +1,211 @@
+"""Communication that kernels start themselves: `import tilefw.language.distributed as tld`, for launches on a node of devices.
+
+A node has ranks, one a device. Each has a symmetric heap, and an array of it has a copy at every rank, as far from the beginning
+of each heap. A kernel gets its own rank's copy as an argument, and reaches the same place of another rank's by `tld.at(pointer,
+rank)`, or by the functions below that take a rank. Plain accesses of a peer's copy are ordered as others are: not at all, until
+one program releases and another one acquires. So data are published by a signal, and read behind a wait:
+
+```python
+@tilefw.jit
+def to_the_right(source, destination, flag, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    right = (tld.rank() + 1) % tld.num_ranks()
+    tld.put_signal(source + offsets, destination + offsets, flag, right)
+    tld.wait(flag)
+```
+
+`sem` is as in `tl.atomic_add`. `scope` says who may take part: "workgroup" ("cta") the same program, "device" ("gpu") every
+program of the rank, "system" ("node", "sys") every rank. It is "system" here unless said otherwise; a narrower one at a peer's
+copy orders nothing for the peer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilefw.language.markers import distributed
+from tilefw.language.tensor import tensor
+
+ATOMICS = (
+    "atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg", "atomic_cas", "atomic_load",
+    "atomic_store",
+)
+
+
+@distributed
+def rank() -> tensor:
+    """The number of the rank that runs the program, int32, from 0."""
+    ...
+
+
+@distributed
+def num_ranks() -> tensor:
+    """How many ranks the node has, int32."""
+    ...
+
+
+@distributed
+def at(pointer: Any, rank: Any) -> tensor:
+    """Where `pointer`, a pointer or a tile of pointers into this rank's heap, points to in the heap of another one.
+
+    `rank` is one integer. It is not checked but in a debug build: a rank that is none is an address that is none.
+    """
+    ...
+
+
+@distributed
+def load(
+    pointer: Any, rank: Any, mask: Any = None, other: Any = None, cache_modifier: str = "", eviction_policy: str = ""
+) -> tensor:
+    """The elements of a peer's copy: `tl.load(tld.at(pointer, rank), …)`."""
+    ...
+
+
+@distributed
+def store(
+    pointer: Any, value: Any, rank: Any, mask: Any = None, cache_modifier: str = "", eviction_policy: str = ""
+) -> None:
+    """Write `value` to a peer's copy: `tl.store(tld.at(pointer, rank), value, …)`."""
+    ...
+
+
+@distributed
+def atomic_add(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_add` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_max(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_max` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_min(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_min` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_and(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_and` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_or(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_or` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_xor(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_xor` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_xchg(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_xchg` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_cas(pointer: Any, cmp: Any, val: Any, rank: Any, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_cas` on a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_load(pointer: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> tensor:
+    """`tl.atomic_load` of a peer's copy."""
+    ...
+
+
+@distributed
+def atomic_store(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str | None = None, scope: str = "system") -> None:
+    """`tl.atomic_store` to a peer's copy."""
+    ...
+
+
+@distributed
+def put(source: Any, destination: Any, rank: Any, mask: Any = None) -> None:
+    """Copy a tile of this rank's memory at `source` to a peer's copy of `destination`: a plain store, which a signal publishes."""
+    ...
+
+
+@distributed
+def get(source: Any, destination: Any, rank: Any, mask: Any = None) -> None:
+    """Copy a tile of a peer's copy of `source` to this rank's memory at `destination`: a plain load, for behind a wait."""
+    ...
+
+
+@distributed
+def signal(
+    pointer: Any, rank: Any, value: Any = 1, op: str = "set", sem: str = "release", scope: str = "system"
+) -> None:
+    """Set a peer's copy of a word of int32 or int64 to `value`, or add it (`op="add"`): whoever waits for it there sees all that
+    this program has accessed before."""
+    ...
+
+
+@distributed
+def put_signal(
+    source: Any, destination: Any, pointer: Any, rank: Any, value: Any = 1, op: str = "set", mask: Any = None
+) -> None:
+    """`put`, then `signal` at `pointer`: whoever waits for it sees the tile, and all that this program has put before."""
+    ...
+
+
+@distributed
+def wait(
+    pointer: Any, count: Any = 1, value: Any = 1, comparison: str = "==", sem: str = "acquire", scope: str = "system"
+) -> tensor:
+    """Wait until each of `count` words of this rank's own memory compares so with `value`; int32 or int64.
+
+    `comparison` is one of "==", "!=", "<", "<=", ">", ">=". Everything that the program does behind it, by any lane, comes after
+    what was released at the words. The result is a token for `consume`.
+    """
+    ...
+
+
+@distributed
+def consume(value: Any, token: tensor) -> Any:
+    """`value` as it is: says in the text of a kernel which wait it needs. The wait orders all that follows it by itself."""
+    ...
+
+
+@distributed
+def fence(sem: str = "acq_rel", scope: str = "system") -> None:
+    """An order without an access: "release" before relaxed atomics that publish, "acquire" behind those that found it out."""
+    ...
+
+
+@distributed
+def quiet() -> None:
+    """What the program has put so far is complete and in order before all that it does from here on."""
+    ...
+
+
+@distributed
+def barrier(pointer: Any, team: Any = None) -> None:
+    """Meet the other ranks: what each did before is seen behind it by all.
+
+    `pointer` is two words of the symmetric heap, int32 or int64, zero at first and of this barrier alone: how many have arrived
+    so far, and how often this rank did. One program of each rank takes part, with words of its own. `team` is (first, stride,
+    size), all ranks without it. Arrivals are counted on from one barrier and launch to the next; int32 counts 2^31 of them.
+    """
+    ...
+
+
+@distributed
+def barrier_arrive(pointer: Any, team: Any = None) -> tensor:
+    """The first half of `barrier`: say to all that this rank is here. The result is for `barrier_wait`."""
+    ...
+
+
+@distributed
+def barrier_wait(pointer: Any, token: tensor) -> None:
+    """The second half of `barrier`: wait for the others."""
+    ...

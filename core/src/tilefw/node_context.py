@@ -1,0 +1,14 @@
+"""The node context: the words of 64 bits by which a kernel finds its rank, how many there are, and every rank's symmetric heap.
+
+Each rank has one in its memory: its rank, the number of ranks, then the address of each rank's heap. A kernel that uses
+`tilefw.language.distributed` has one more parameter, hidden from the user, which points to that of the rank that runs it.
+"""
+
+from __future__ import annotations
+
+RANK, NUM_RANKS, HEAP_BASES = range(3)  # words; the bases are the last ones, in the order of the ranks
+WORD_BYTES = 8
+HEAP_ALIGNMENT = 256
+"""What every heap's address is divisible by: code relies on it, as it moves many bytes at once."""
+PARAMETER = "node.context"  # a user's parameter has no dot
+HIDDEN = "node_context"  # what `Parameter.hidden` says
