@@ -197,6 +197,8 @@ def mistaken(x_ptr, n, HOW: tl.constexpr):
         tl.advance(block, (0,))
     elif HOW == "pointer":
         tl.advance(x_ptr, (0, 0))
+    elif HOW == "no axes":
+        tl.load(tl.make_block_ptr(x_ptr, (), (), (), (), ()))
 
 
 @pytest.mark.parametrize(("how", "said"), [
@@ -205,6 +207,7 @@ def mistaken(x_ptr, n, HOW: tl.constexpr):
     ("type", "cannot be stored through a block pointer to fp32"), ("order", "order names each axis once"),
     ("base", "a pointer to the first element"), ("float offset", r"offsets\[1\] is an integer scalar"),
     ("long offset", "does not fit 32 bits"), ("offsets", "1 offsets for a block of 2 axes"), ("pointer", "moves a block pointer"),
+    ("no axes", "a block_shape of no axes"),
 ])
 def test_what_triton_refuses_is_refused(how: str, said: str) -> None:
     with pytest.raises(tilefw.CompileError, match=said) as caught:

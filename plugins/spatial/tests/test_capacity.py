@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from stream_evaluator import cells
 
@@ -160,6 +161,25 @@ def test_a_mask_in_closed_form_is_the_sum_compared(affine_tables: list[AffineTab
     if isinstance(term, Below) and (parts := term.parts()) is not None:
         both = np.logical_and.reduce([np.broadcast_to(part.over(term.keys), term.data.shape) for part in parts])
         assert np.array_equal(both, term.data)
+
+
+NUMBERS = st.integers(-7, 7).map(lambda number: number << 60)
+
+
+@given(st.lists(st.lists(NUMBERS, min_size=2, max_size=3), min_size=1, max_size=3), st.integers(-8, 8), st.integers(-1, 1))
+@example([[0, 4 << 60], [0, 4 << 60], [0, 4 << 60]], 8, 0)
+@example([[-4 << 60, 4 << 60], [0, 3 << 60]], 7, 0)
+def test_a_mask_in_closed_form_holds_where_parts_of_the_sum_leave_64_bits(rows: list[list[int]], far: int, near: int) -> None:
+    bound = (far << 60) + near
+    sums = reduce(np.add.outer, [np.array(row, object) for row in rows]) - bound
+    assume(all(-(1 << 63) <= number < 1 << 63 for number in (*sums.flat, -bound)))
+    terms = [ConstantTerm(np.array(row), (Axis(f"a{n}", len(row)),)) for n, row in enumerate(rows)]
+    found = negative(ConstantTile(DTYPES["int64"], (), (*terms, ConstantTerm(np.asarray(-bound)))))
+    if found is None:
+        assert sum(max(map(abs, row)) for row in rows) >= 1 << 62
+    else:
+        axes = [axis for term in terms for axis in term.keys]
+        assert np.array_equal(np.broadcast_to(found.whole().over(axes), sums.shape), sums < 0)
 
 
 @given(st.integers(1, 4 * LANES), st.integers(-3, 3), st.integers(1, 5), st.data())

@@ -33,6 +33,10 @@ def checked_base(base: Any, function: str, code: str) -> RuntimeValue:
 def checked_block(block_shape: Any, function: str, code: str, ranks: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[int, ...]:
     """The block's extents, with as many axes as each of the named tuples has. Raises CompileError (`code`, TFW0203, TFW0204)."""
     block = checked_shape(listed(block_shape))
+    if not block:
+        raise CompileError(
+            f"tl.{function} got a block_shape of no axes", code, help="one element is read and written through a pointer to it"
+        )
     for name, items in ranks:
         if len(items) != len(block):
             raise CompileError(

@@ -19,6 +19,7 @@ from tilefw_spatial.lower.constant_tile import Array, ConstantTerm, ConstantTile
 
 _BOOL, _INT64 = DTYPES["int1"], DTYPES["int64"]
 _SMALL = 1 << 20  # sums of terms that are looked at one by one, to find whether another term matters
+_FAR = 1 << 62  # numbers nearer to 0 have sums and differences of two that 64 bits hold
 
 
 class Below(ConstantTerm):
@@ -62,10 +63,13 @@ class Below(ConstantTerm):
 
 
 def negative(tile: ConstantTile) -> ConstantTile | None:
-    """Where a sum of integers, which does not wrap, is below 0; None where its terms depend on each other."""
+    """Where a sum of integers, which does not wrap, is below 0; None where its terms depend on each other, or where those that
+    vary may reach further than the sum of some does in 64 bits: what brings the whole sum back, a constant, is in the bound."""
     bound = -sum(int(term.data) for term in tile.terms if not term.keys)
     terms = [term for term in tile.terms if term.keys]
     if any(set(a.keys) & set(b.keys) for a, b in combinations(terms, 2)):
+        return None
+    if sum(max(-int(term.data.min()), int(term.data.max())) for term in terms) >= _FAR:
         return None
     terms, bound = _needed(terms, bound)
     if not terms:
