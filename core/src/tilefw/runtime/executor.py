@@ -9,7 +9,7 @@ import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -36,9 +36,11 @@ from tilefw.runtime.arguments.device_arrays import DeviceArray, streams_of
 from tilefw.runtime.arguments.registered import registered
 from tilefw.runtime.arguments.unwritten import unwritten as unwritten_bytes
 from tilefw.runtime.bug_guard import guarded
+from tilefw.runtime.device_abilities import ForgettingDevice, PlacingDevice, ReadyingDevice, SharingDevice
 from tilefw.runtime.device_times import EXECUTE
 from tilefw.runtime.diagnostics import check_error
 from tilefw.runtime.plugins.loader import Target
+from tilefw.runtime.residence import staying
 from tilefw.runtime.stage_clock import StageClock
 
 # Artifacts that stay loaded on one device; the oldest goes first.
@@ -47,46 +49,6 @@ _COPY_BYTES = 8 << 20  # at a time: what comes back of a large array is compared
 CODE_LIMIT = 1 << 20  # bytes of their code: decoded for a simulator, each takes a hundred or two
 _STAYS = "what it had stored by then stays in the arrays"
 ADDRESS_BITS = 64  # of a device that takes addresses
-
-
-@runtime_checkable
-class PlacingDevice(Protocol):
-    """A device that can have an allocation at an address that it is told."""
-
-    def reaches(self, address: int) -> bool:
-        """Whether memory that ends at `address` can be there."""
-        ...
-
-    def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        """As `Device.allocate`, at `address`. Raises LaunchError (TFW0340) where other memory is there."""
-        ...
-
-
-@runtime_checkable
-class ForgettingDevice(Protocol):
-    """A device that can be told that bytes which were copied in count as never written."""
-
-    def forget(self, handle: int, which: np.ndarray) -> None:
-        """The bytes of an allocation where `which` is true count as never written; what they hold stays."""
-        ...
-
-
-@runtime_checkable
-class SharingDevice(Protocol):
-    """A device that uses the host's memory as it is: nothing is copied to it or back."""
-
-    def share(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
-        """The handle of memory of this process, until it is freed."""
-        ...
-
-
-@runtime_checkable
-class ReadyingDevice(Protocol):
-    """A device whose kernels take the addresses of arrays that stay where they are."""
-
-    def ready(self, module: Any, entry: str, options: LaunchOptions) -> ReadyEntry:
-        """Launches of an entry without checks."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +83,7 @@ class Executor:
         admitted the arrays in a card's memory.
 
         `unwritten`: what the host has never written of an array (unwritten.py) is as uninitialised on a device that can forget. A
-        launch that has arrays of the host among its arguments is complete on return."""
+        launch that has arrays of the host among its arguments is complete on return, unless they stay there (residence.py)."""
         addressed = None if unwritten else self.addressed(options)
         plain = None if addressed is None else _plain(args, addressed)
         if plain is not None:
@@ -130,11 +92,15 @@ class Executor:
         reached = _reached(self.device, options.checks)
         stores = storages([*named, *reached])
         with self.lock, contextlib.ExitStack() as allocated:
+            residence = staying(self.device, stores, not (unwritten or reached or _told(entry.parameters, args)))
             with clock.stage("load"):
                 module = self._module(artifact)
             with clock.stage("copy in"):
                 placed = [any(storage.holds(array) for _, array in reached) for storage in stores]
-                handles = self._copied_in(stores, placed, allocated)
+                if residence is None:
+                    handles = self._copied_in(stores, placed, allocated)
+                else:
+                    handles = residence.enter(stores, {array.start: array.keep[1] for _, array in named})
                 if unwritten and isinstance(self.device, ForgettingDevice):
                     _forget_unwritten(self.device, stores, handles)
             arguments = [_argument(a, stores, handles) for a in args]
@@ -142,16 +108,20 @@ class Executor:
                 report = self.device.launch(
                     module, entry.name, entry.workgroups_of(grid), arguments, self._on_stream(args, _of_workgroups(options, entry))
                 )
-                if report.completion is not None and stores:
+                if report.completion is not None and stores and residence is None:
                     report = replace(report, completion=None, seconds=report.completion.wait())
             if stores and self.device.executor == "hw":
                 clock.seconds[EXECUTE] = report.seconds  # by the device's own clock
             with clock.stage("copy back"):
                 for storage, handle, fixed in zip(stores, handles, placed, strict=True):
-                    if report.errors and not _told(storage, entry.parameters, args):
+                    if report.errors and storage.start not in _told(entry.parameters, args):
                         continue
-                    if fixed or _may_change(storage, entry.parameters, args):
+                    if not (fixed or _may_change(storage, entry.parameters, args)):
+                        continue
+                    if residence is None:
                         self._copy_back(storage, handle, fixed)
+                    else:
+                        residence.changed(storage, report.completion)
             if report.errors:
                 raise check_error(report.findings, *([_STAYS] if self._shares else []))
         return report
@@ -315,10 +285,9 @@ def _plain(args: Sequence[Bound], addressed: type[HostArray | DeviceArray]) -> l
     return found
 
 
-def _told(storage: Storage, parameters: Sequence[Parameter], args: Sequence[Bound]) -> bool:
-    """Whether a kernel tells the runtime itself something there, as it may also when it fails."""
-    hidden = (a for p, a in zip(parameters, args, strict=True) if p.hidden and isinstance(a, HostArray))
-    return any(array.start == storage.start for array in hidden)
+def _told(parameters: Sequence[Parameter], args: Sequence[Bound]) -> set[int]:
+    """The starts of memory where a kernel tells the runtime itself something, as it may also when it fails."""
+    return {a.start for p, a in zip(parameters, args, strict=True) if p.hidden and isinstance(a, HostArray)}
 
 
 def _forget_unwritten(device: ForgettingDevice, stores: Sequence[Storage], handles: Sequence[int]) -> None:

@@ -20,7 +20,8 @@ from tilefw.runtime.arguments.single_pass import Form
 from tilefw.runtime.checks.launch_checks import made_by, observers, of_device
 from tilefw.runtime.checks.program_checks import UNINITIALISED
 from tilefw.runtime.compilation import options
-from tilefw.runtime.executor import Executor, ForgettingDevice, executor_for
+from tilefw.runtime.device_abilities import ForgettingDevice
+from tilefw.runtime.executor import Executor, executor_for
 from tilefw.runtime.plugins.loader import Registry, Target, registry
 from tilefw.runtime.process_state import ProcessState
 

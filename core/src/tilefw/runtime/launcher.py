@@ -17,7 +17,7 @@ from tilefw.api.launch import LaunchArguments
 from tilefw.api.target import BOUND_FACTS
 from tilefw.runtime import specialization_data
 from tilefw.runtime.arguments.array_facts import facts_of_storages, facts_that_hold
-from tilefw.runtime.arguments.arrays import ARRAYS
+from tilefw.runtime.arguments.arrays import ARRAYS, HostArray
 from tilefw.runtime.arguments.binding import grid_of
 from tilefw.runtime.arguments.bound_launch import launch_of
 from tilefw.runtime.arguments.kernel_parameter import KernelParameter
@@ -29,6 +29,7 @@ from tilefw.runtime.direct_launches import DirectLaunches
 from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch, made_known
 from tilefw.runtime.launch import LaunchResult, run_at
 from tilefw.runtime.launch_site import LIMIT, LaunchSite, LaunchSites, keep
+from tilefw.runtime.residence import RESIDENCE
 
 Grid = Any  # one to three extents, or what gives them for the arguments by name
 
@@ -198,6 +199,11 @@ def _bound(known: KnownLaunch, values: Sequence[Any], extents: tuple[int, int, i
 
 def _checked(known: KnownLaunch, extents: tuple[int, int, int], values: Sequence[Any]) -> tuple[Finding, ...]:
     budget = max(known.site.resolved.budget, DEFAULT_BUDGET)
+    residence = RESIDENCE.get()
+    if residence is not None:  # the interpreter reads the host's memory
+        for array in values:
+            if type(array) is HostArray:
+                residence.leave(array.start, array.nbytes)
     fusion = known.request.enable_fp_fusion
     return check_program(
         known.source.build, extents, known.by_name(values), known.site.of_program, fusion=fusion, budget=budget

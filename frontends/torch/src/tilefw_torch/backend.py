@@ -17,20 +17,22 @@ from tilefw.runtime.plugins.loader import find_target
 from tilefw_torch.decompositions import table
 from tilefw_torch.inductor_patches import InductorCompile, compiling
 from tilefw_torch.report import KEEPER, CompileReport, FallbackWarning
+from tilefw_torch.resident_call import ResidentCall
 
 _OLDEST, _NEXT = (2, 13), (2, 16)  # of PyTorch: the oldest that is served, and the first that is not
-_FALLBACKS = ("eager", "error")
+_CHOICES = {"fallback": ("eager", "error"), "weights": ("copied", "resident")}  # the first is the default
 
 
 @dataclass(frozen=True, slots=True)
 class BackendOptions:
-    """What `options=` says: the target, how launches run there, what becomes of operators without a kernel,
-    and where what was made is told."""
+    """What `options=` says: the target, how launches run there, what becomes of operators without a kernel, whether weights stay on
+    the device between calls, and where what was made is told."""
 
     target: str
     executor: str | None = None
     budget: int | None = None
     fallback: str = "eager"
+    weights: str = "copied"
     report: CompileReport | None = None
 
     @classmethod
@@ -43,9 +45,10 @@ class BackendOptions:
                     f"backend tilefw has no option '{name}'", code="TFW0920",
                     help=f"did you mean '{near[0]}'?" if near else f"the options are {', '.join(cls.__slots__)}",
                 )
-        fallback = given.get("fallback", "eager")
-        if fallback not in _FALLBACKS:
-            raise UsageError(f"option fallback is '{fallback}'", code="TFW0920", help=f"it is one of {', '.join(_FALLBACKS)}")
+        said = {name: given.get(name, choices[0]) for name, choices in _CHOICES.items()}
+        for name, choices in _CHOICES.items():
+            if said[name] not in choices:
+                raise UsageError(f"option {name} is '{said[name]}'", code="TFW0920", help=f"it is one of {', '.join(choices)}")
         kept = given.get("report")
         if kept is not None and not isinstance(kept, CompileReport):
             raise UsageError(
@@ -53,7 +56,7 @@ class BackendOptions:
             )
         executor, budget = given.get("executor"), given.get("budget")
         resolved = config.resolve(config.settings(given.get("target"), executor, budget=budget))
-        return cls(find_target(resolved.target).name, executor, budget, fallback, kept)
+        return cls(find_target(resolved.target).name, executor, budget, report=kept, **said)
 
     def keywords(self) -> dict[str, Any]:
         """The launch keywords that were said."""
@@ -76,7 +79,12 @@ def tilefw(
     def inner(*args: Any, **keywords: Any) -> Any:
         # The backward pass may be compiled later, at its first run.
         with compiling(compile):
-            return compile_fx_inner(*args, **keywords)
+            graph = compile_fx_inner(*args, **keywords)
+        weights = keywords.get("static_input_idxs", ()) if chosen.weights == "resident" else ()
+        call = getattr(graph, "current_callable", None)
+        if call is not None:  # the graph of no operator is a plain function
+            vars(graph)["current_callable"] = ResidentCall(call, chosen.target, chosen.keywords(), weights, kept)
+        return graph
 
     with compiling(compile):
         return compile_fx(model, inputs, inner_compile=inner, decompositions=table())

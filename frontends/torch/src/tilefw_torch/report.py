@@ -22,10 +22,13 @@ class CompiledKernelRecord:
 @dataclass(slots=True, eq=False)
 class CompileReport:
     """The kernels of a compile, or of all since the last `reset_report`, and the operators left to PyTorch with how many calls each
-    has in the graphs. Two reports are never equal: torch.compile takes equal options for one compile."""
+    has in the graphs. `written_bytes` and `read_bytes` count what calls copied to a device that has memory of its own, and from it.
+    Two reports are never equal: torch.compile takes equal options for one compile."""
 
     kernels: list[CompiledKernelRecord] = field(default_factory=list)
     fallbacks: dict[str, int] = field(default_factory=dict)
+    written_bytes: int = 0
+    read_bytes: int = 0
 
     @property
     def launches(self) -> int:

@@ -49,9 +49,12 @@ def parameters(function: FuncOp, pointer_bits: int, engine: CopyEngine | None = 
 
 
 def _written_arguments(function: FuncOp) -> set[int] | None:
-    """The arguments that stores and atomics go through; None when one's argument is unknown, as of an address in assembly."""
+    """The arguments that stores and atomics go through; None when one's argument is unknown, as of an address in assembly.
+    Stores to shared memory go through none: their `buffer` is one of its own."""
     found: set[int] = set()
     for op in nested_ops(function):
+        if isinstance(op, lane.StoreOp) and op.shared:
+            continue
         if isinstance(op, lane.StoreOp | lane.AtomicOp):
             if op.buffer < 0:
                 return None
