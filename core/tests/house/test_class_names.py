@@ -16,8 +16,8 @@ CHECKED = (CORE, *PLUGINS.values(), CONFORMANCE)
 TWINS: dict[str, tuple[str, tuple[Path, ...]]] = {
     **dict.fromkeys(
         (
-            "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp", "HandOverOp", "InlineAsmOp", "JoinOp", "LoadOp", "NumProgramsOp",
-            "ObserveOp", "ProgramIdOp", "SplatOp", "StoreOp", "TrapOp", "WaitOp",
+            "AtomicOp", "BarrierOp", "CommitOp", "ConstantOp", "FenceOp", "HandOverOp", "InlineAsmOp", "JoinOp", "LoadOp",
+            "NumProgramsOp", "ObserveOp", "ProgramIdOp", "SplatOp", "StoreOp", "TrapOp", "WaitOp",
         ),
         ("an operation of tile IR, and the same one on the elements of a lane", (LANE, TILE)),
     ),
