@@ -12,6 +12,7 @@ from tilefw.cli.main import main
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.model_readers import read_graph
 from tilefw.graph.session import Session
+from tilefw_onnx.sizes import sizes_of
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_all_open_sizes_are_told_at_once(path):
     with pytest.raises(CodeError) as caught:
         read_graph(path)
     assert "'x' has shape [batch, 3]; 'w' has shape [3, ?]" in caught.value.message
-    assert caught.value.help == "say them: --size batch=N w.1=N"
+    assert caught.value.help == "say them: --size batch=N w.1=N, or give arrays that have them: --input X.npz"
 
 
 @pytest.mark.parametrize("sizes, words", [
@@ -60,6 +61,22 @@ def test_the_command_line_takes_sizes(path, capsys):
     assert "y: fp32[4, 2]" in capsys.readouterr().out
     assert main(["run", path, "--size", "batch=many"]) != 0
     assert "a size is a whole number" in capsys.readouterr().err
+
+
+def test_arrays_say_the_sizes_that_nobody_says(path, tmp_path, capsys):
+    arrays = {"x": np.ones((4, 3), np.float32), "w": np.ones((3, 2), np.float32)}
+    np.savez(tmp_path / "in.npz", **arrays)
+    assert main(["run", path, "--target", "reference", "--input", str(tmp_path / "in.npz")]) == 0
+    assert "y: fp32[4, 2]" in capsys.readouterr().out
+    assert main(["run", path, "--target", "reference", "--input", str(tmp_path / "in.npz"), "--size", "batch=5"]) != 0
+    assert "'x'" in capsys.readouterr().err  # it does not fit what was said
+
+
+def test_arrays_that_disagree_on_a_size_are_told():
+    told = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2]) for name in ("a", "b", "y")]
+    graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "g", told[:2], told[2:])
+    with pytest.raises(UsageError, match="size 'batch' is 3 in the array of 'a' and 4 in that of 'b'"):
+        sizes_of(graph, {"a": (3, 2), "b": (4, 2)})
 
 
 def test_a_help_line_can_be_typed_whatever_a_size_is_called(tmp_path, capsys):

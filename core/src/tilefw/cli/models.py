@@ -76,8 +76,10 @@ def run_model(args: argparse.Namespace) -> int:
     _refuse_together(args)
     begun = time.perf_counter()
     options = execution(args)
-    plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse], sizes_said(args.size))
-    inputs = _arrays(args.input) if args.input else seeded(plan, args.seed or 0)
+    given = _arrays(args.input) if args.input else None
+    shapes = {name: array.shape for name, array in (given or {}).items()}
+    plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse], sizes_said(args.size), shapes)
+    inputs = seeded(plan, args.seed or 0) if given is None else given
     made = time.perf_counter()
     with Session(plan, **options) as session:
         found = _execute(session, inputs, args)

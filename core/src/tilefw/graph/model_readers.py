@@ -2,13 +2,13 @@
 
 A reader is an entry point of the group `tilefw.frontends`. Its name is the suffix without the dot, its value a function from a path
 to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides, one that lets a target decide what is fused `choice`,
-one of models that leave sizes open `sizes`, by their names.
+one of models that leave sizes open `sizes`, by their names, and `shapes` of arrays for the inputs, which have such sizes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
@@ -33,11 +33,13 @@ def readers() -> Mapping[str, EntryPoint]:
 
 
 def read_graph(
-    path: str | os.PathLike[str], fuse: bool = True, choice: FusionChoice | None = None, sizes: Mapping[str, int] | None = None
+    path: str | os.PathLike[str], fuse: bool = True, choice: FusionChoice | None = None, sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> KernelGraph:
     """The model in a file; without `fuse` with a launch for each node, else `choice` is between ways to fuse, where the reader has
-    any; `sizes` are those that the model leaves open. Raises PluginError TFW0993 where nothing reads such files, UsageError TFW0917
-    where their reader cannot leave nodes apart or takes no sizes, and what the reader raises."""
+    any; `sizes` are those that the model leaves open, and arrays of `shapes`, by the inputs' names, have the rest of them. Raises
+    PluginError TFW0993 where nothing reads such files, UsageError TFW0917 where their reader cannot leave nodes apart or takes no
+    sizes, and what the reader raises."""
     suffix = os.path.splitext(path)[1]
     if suffix not in readers():
         known = ", ".join(sorted(readers())) or "none"
@@ -59,21 +61,24 @@ def read_graph(
         options["fuse"] = False
     elif choice is not None and "choice" in known:
         options["choice"] = choice
+    if shapes and "shapes" in known:
+        options["shapes"] = shapes
     return read(path, **options, **({"sizes": sizes} if sizes else {}))
 
 
 def read_plan(
     path: str | os.PathLike[str], target: str | None, executor: str | None = None, fuse: bool | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> ModelPlan:
-    """The plan in a file, or that of the model in a file, for a target. Raises CodeError TFW0781 for a plan of another target,
-    UsageError TFW0917 where `fuse` or `sizes` are said of a plan, which has its launches."""
+    """The plan in a file, or that of the model in a file, for a target, with arrays of `shapes` for its inputs. Raises CodeError
+    TFW0781 for a plan of another target, UsageError TFW0917 where `fuse` or `sizes` are said of a plan, which has its launches."""
     from tilefw.graph import plan_file
     from tilefw.graph.compile_graph import compile_graph
     from tilefw.graph.target_choice import TargetChoice
 
     if os.path.splitext(path)[1] != PLAN_SUFFIX:
-        return compile_graph(read_graph(path, fuse is not False, TargetChoice(target, executor), sizes), target, executor)
+        graph = read_graph(path, fuse is not False, TargetChoice(target, executor), sizes, shapes)
+        return compile_graph(graph, target, executor)
     if fuse is not None or sizes:
         raise UsageError(
             f"--{'size' if sizes else 'fuse'} does not go with {os.fspath(path)}, which is compiled", code="TFW0917",

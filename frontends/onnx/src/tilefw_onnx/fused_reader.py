@@ -31,11 +31,13 @@ from tilefw_onnx.reader import ModelReading, opened_graph, require_counted
 
 def read_model(
     path: str | os.PathLike[str], *, fuse: bool = True, choice: FusionChoice = FEWEST_LAUNCHES,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, int] | None = None, shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> KernelGraph:
     """The graph of a model in a file, what `tilefw run` uses; without `fuse` each node has a launch of its own, else `choice` is
-    between ways to fuse. `sizes` are those that the model leaves open, by name. Raises what `tilefw_onnx.reader.read` does."""
-    return opened_graph(opened(path), partial(FusedReading, made=ModuleWriter(choice=choice)) if fuse else ModelReading, sizes)
+    between ways to fuse. `sizes` are those that the model leaves open, by name, and `shapes` those of arrays for its inputs, which
+    say all other sizes. Raises what `tilefw_onnx.reader.read` does."""
+    reading = partial(FusedReading, made=ModuleWriter(choice=choice)) if fuse else ModelReading
+    return opened_graph(opened(path), reading, sizes, shapes)
 
 
 def fused_graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:

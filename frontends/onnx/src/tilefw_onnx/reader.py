@@ -29,7 +29,7 @@ from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attribut
 from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
 from tilefw_onnx.lowerings.text import KernelText
 from tilefw_onnx.model_file import OpenedModel, array_of, first_line, opened, opened_model
-from tilefw_onnx.sizes import fix_sizes
+from tilefw_onnx.sizes import fix_sizes, sizes_of
 from tilefw_onnx.storage import storage
 
 # Whose output has the elements of the first input in their order. (Dropout drops nothing in inference.)
@@ -63,12 +63,13 @@ def graph_of(model: onnx.ModelProto, name: str) -> KernelGraph:
 
 
 def opened_graph(
-    file: OpenedModel, reading: Callable[..., ModelReading] | None = None, sizes: Mapping[str, int] | None = None
+    file: OpenedModel, reading: Callable[..., ModelReading] | None = None, sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> KernelGraph:
     """The graph of a model whose file has been opened, read by a ModelReading or what `reading` makes in its place; `sizes` are
-    those that the model leaves open."""
+    those that the model leaves open, and arrays for its inputs, of these `shapes`, have those that nobody says."""
     model, name = file.model, file.name
-    fix_sizes(model.graph, sizes or {}, name)
+    fix_sizes(model.graph, {**sizes_of(model.graph, shapes or {}), **(sizes or {})}, name)
     opsets = {one.domain: one.version for one in model.opset_import}
     if opsets.get("", OLDEST_OPSET) < OLDEST_OPSET:
         try:

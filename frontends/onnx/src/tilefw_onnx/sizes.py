@@ -1,11 +1,11 @@
-"""Sizes that a model leaves open, as exporters leave that of the batch: whoever reads it says them by their names.
+"""Sizes that a model leaves open, as exporters leave that of the batch: whoever reads it says them by their names, or has arrays.
 
 A dim that has no name is called by its input and its place, `x.0`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 import onnx
@@ -29,16 +29,39 @@ def fix_sizes(graph: onnx.GraphProto, sizes: Mapping[str, int], file: str) -> No
             raise UsageError(f"size '{name}' is {size}: a size is 0 to {_LARGEST:,}", code="TFW0917")
     lacking = [name for name in named if name not in sizes]
     if lacking:
+        words = " ".join(quote(f"{name}=N") for name in lacking)
         told = "; ".join(f"'{info.name}' has shape [{', '.join(map(str, _dims(info)))}]" for info in inputs if any(_open(info)))
         raise CodeError(
             f"{file} leaves sizes open: {told}", code="TFW0994", note="every tensor has a static shape",
-            help=f"say them: --size {' '.join(quote(f'{name}=N') for name in lacking)}",
+            help=f"say them: --size {words}, or give arrays that have them: --input X.npz",
         )
     for info in (*inputs, *graph.value_info, *graph.output):
         for name, dim in _open(info):
             dim.ClearField("dim_value")
             if name in sizes:
                 dim.dim_value = sizes[name]
+
+
+def sizes_of(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The open sizes that arrays of these shapes have, by the inputs' names. Raises UsageError TFW0917 where two differ in one.
+    An array that has not as many dims as its input says none: it is told of when it is given to a run."""
+    found: dict[str, int] = {}
+    named: dict[str, str] = {}
+    for info in graph.input:
+        dims = info.type.tensor_type.shape.dim
+        shape = shapes.get(info.name, ())
+        if len(shape) != len(dims):
+            continue
+        for dim, size in zip(dims, shape, strict=True):
+            name = next((name for name, one in _open(info) if one is dim), None)
+            if name is None:
+                continue
+            if found.setdefault(name, size) != size:
+                raise UsageError(
+                    f"size '{name}' is {found[name]} in the array of '{named[name]}' and {size} in that of '{info.name}'", "TFW0917"
+                )
+            named.setdefault(name, info.name)
+    return found
 
 
 def _open(info: onnx.ValueInfoProto) -> Iterator[tuple[str, onnx.TensorShapeProto.Dimension]]:
