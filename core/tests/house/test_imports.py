@@ -13,8 +13,8 @@ from tree import CONFORMANCE, CORE, FRONTENDS, PLUGINS, imports, sources
 # Each room may import those of a lower rank at module level; rooms of one rank are told apart below.
 RANKS = {
     "api": 0, "tile": 1, "passes": 2, "language": 2, "frontend": 3, "importers": 4, "simt": 4, "loops": 5, "machine": 4, "sim": 5,
-    "hardware": 5, "timing": 6, "runtime": 7, "debug": 8, "graph": 8, "kernels": 8, "testing": 8, "scaffold": 8, "tools": 8,
-    "triton": 8, "cli": 9,
+    "hardware": 5, "timing": 6, "runtime": 7, "debug": 8, "distributed": 8, "graph": 8, "kernels": 8, "testing": 8, "scaffold": 8,
+    "tools": 8, "triton": 8, "cli": 9,
 }
 # The facades of `api` show higher rooms to plugins: they are the only modules of `api` that import them.
 FACADES = {

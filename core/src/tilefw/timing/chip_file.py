@@ -4,8 +4,9 @@
     figures:
       clock: {value: 1410, unit: MHz, low: 1350, high: 1410, kind: manual, source: "the toy's data sheet, boost clock"}
 
-`kind` says what the source is: a vendor's `manual`, a published `measurement`, another `model`, or an `assumption`. `like: NAME`
-takes the figures that are not given from another file beside it.
+`kind` says what the source is: a vendor's `manual`, a published `measurement`, another `model`, a value `fitted` to points that the
+source names, or an `assumption`. `like: NAME` takes the figures that are not given from another file beside it. Files of systems of
+devices (`tilefw.distributed.links`) have the same form.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tilefw.located_yaml import Grammar, LocatedYaml
 
 _CODE = "TFW0665"
 _GRAMMAR = Grammar("chip files", malformed=_CODE, refused=_CODE, characters=200_000, depth=4)
-KINDS = ("manual", "measurement", "model", "assumption")
+KINDS = ("manual", "measurement", "model", "fitted", "assumption")
 UNITS = ("MHz", "cycles", "bytes", "bytes/cycle", "GB/s", "us", "count", "share", "operations/cycle")
 _SLOWER_WHEN_MORE = ("cycles", "us")
 _FIELDS = ("value", "unit", "low", "high", "kind", "source")
@@ -87,23 +88,24 @@ class ChipFigures:
         return ChipFigures(self.file, self.chip, {name: replace(f, value=end(f)) for name, f in self.figures.items()})
 
 
-def read_chip_file(text: str, file: str) -> ChipFigures:
-    """The figures in the text of a chip file. Raises CodeError TFW0665 at the line that is missing something or makes no sense."""
+def read_chip_file(text: str, file: str, subject: str = "chip") -> ChipFigures:
+    """The figures in the text of a chip file, or of another `subject`'s. Raises CodeError TFW0665 at the line that is missing
+    something or makes no sense."""
     located = LocatedYaml(file, text, _GRAMMAR)
     root = located.root()
     if not isinstance(root, yaml.MappingNode):
-        located.fail(root, "a chip file is a mapping with `chip` and `figures`")
-    words, figures = {"chip": "", "like": ""}, {}
+        located.fail(root, f"a {subject} file is a mapping with `{subject}` and `figures`")
+    words, figures = {subject: "", "like": ""}, {}
     for name, key, value in located.items(root):
         if name in words and isinstance(value, yaml.ScalarNode):
             words[name] = value.value
         elif name == "figures" and isinstance(value, yaml.MappingNode):
             figures = {word: _figure(located, word, at, node) for word, at, node in located.items(value)}
         else:
-            located.fail(key, f"'{name}' is neither `chip` nor `like` (a name) nor `figures` (a mapping)")
-    if not words["chip"] or not figures:
-        located.fail(root, f"the file has no {'`figures`' if words['chip'] else '`chip`'}")
-    return ChipFigures(file, words["chip"], figures, words["like"])
+            located.fail(key, f"'{name}' is neither `{subject}` nor `like` (a name) nor `figures` (a mapping)")
+    if not words[subject] or not figures:
+        located.fail(root, f"the file has no `{'figures' if words[subject] else subject}`")
+    return ChipFigures(file, words[subject], figures, words["like"])
 
 
 def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
@@ -112,11 +114,21 @@ def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
     found = _packaged(package, chip)
     if found is None:
         raise UnsupportedError(f"{target} has no model of time", code="TFW0666", note=f"{package} has no {chip}.yaml")
-    read = [chip]
+    return _with_the_rest(found, package, chip, "chip")
+
+
+def packaged_system(package: str, system: str) -> ChipFigures | None:
+    """The figures of `SYSTEM.yaml` in a plugin's package of systems of devices; raises CodeError TFW0665."""
+    found = _packaged(package, system, "system")
+    return None if found is None else _with_the_rest(found, package, system, "system")
+
+
+def _with_the_rest(found: ChipFigures, package: str, first: str, subject: str) -> ChipFigures:
+    read = [first]
     while name := found.like:
         if name in read:
             raise CodeError(f"{read[-1]}.yaml is like '{name}', which is like it", code=_CODE)
-        rest = _packaged(package, name)
+        rest = _packaged(package, name, subject)
         if rest is None:
             raise CodeError(f"{read[-1]}.yaml is like '{name}', which {package} does not have", code=_CODE)
         read.append(name)
@@ -124,9 +136,9 @@ def packaged_figures(package: str, chip: str, target: str) -> ChipFigures:
     return found
 
 
-def _packaged(package: str, name: str) -> ChipFigures | None:
+def _packaged(package: str, name: str, subject: str = "chip") -> ChipFigures | None:
     file = files(package) / f"{name}.yaml"
-    return read_chip_file(file.read_text(encoding="utf-8"), file.name) if file.is_file() else None
+    return read_chip_file(file.read_text(encoding="utf-8"), file.name, subject) if file.is_file() else None
 
 
 def _figure(located: LocatedYaml, name: str, at: yaml.Node, node: yaml.Node) -> Figure:

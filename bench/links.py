@@ -1,0 +1,58 @@
+"""The model of links against published figures: `python bench/links.py links.csv [--out bench/links.md] [--predictions OUT.csv]`.
+
+links.csv has the columns id, system, library, op, ranks, bytes, value, unit, source. Every row is on the page: its prediction, or
+why there is none. Rows whose crc32(id) is odd are held out: no figure of a system has seen them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+
+from links_models import predicted
+from links_page import Judged, page
+from links_rows import CannotModelError, Row, read_rows
+
+from tilefw.api.errors import CodeError
+
+
+def judged(row: Row) -> Judged:
+    """A row with its prediction or the reason why there is none."""
+    try:
+        value, how = predicted(row)
+        return Judged(row, value, how)
+    except CannotModelError as reason:
+        return Judged(row, None, str(reason))
+    except CodeError as missing:
+        return Judged(row, None, str(missing).partition("\n")[0].partition("]: ")[2] or str(missing))
+
+
+def main() -> int:
+    parse = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parse.add_argument("points", type=Path)
+    parse.add_argument("--out", type=Path, default=Path(__file__).with_name("links.md"), help="the page to write")
+    parse.add_argument("--predictions", type=Path, help="a CSV of id,predicted to write")
+    parse.add_argument("--tuning", action="store_true", help="look at rows alone that are not held out, print each, write no page")
+    args = parse.parse_args()
+    rows = read_rows(args.points)
+    if args.tuning:
+        rows = [row for row in rows if not row.held_out]
+    found = [judged(row) for row in rows]
+    if args.predictions:
+        with args.predictions.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("id", "predicted"))
+            writer.writerows((one.row.id, f"{one.predicted:.6g}") for one in found if one.predicted is not None)
+    text = page(found)
+    if args.tuning:
+        for one in found:
+            print(one.line())
+        print(text.partition("## All points")[0])
+    else:
+        args.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Nodes of devices: what joins them, and what they do together."""
