@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         UsageError,
     )
+    from tilefw.distributed.node import node
     from tilefw.language.aggregates import aggregate
     from tilefw.runtime.arguments.arrays import reinterpret
     from tilefw.runtime.arguments.registered import register
@@ -53,6 +54,7 @@ _HOMES = {
     "empty_like": "tilefw.runtime.arguments.unwritten",
     "heuristics": "tilefw.runtime.heuristics",
     "load": "tilefw.runtime.module",
+    "node": "tilefw.distributed.node",
     "plugins": "tilefw.runtime.plugins.listings",
     "reference": "tilefw.runtime.reference",
     "register": "tilefw.runtime.arguments.registered",
@@ -65,8 +67,8 @@ _HOMES = {
 __all__ = [
     "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError",
     "KernelError", "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "aggregate", "autotune",
-    "cdiv", "compile", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "plugins",
-    "reference", "register", "reinterpret", "set_target", "target", "targets",
+    "cdiv", "compile", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "node",
+    "plugins", "reference", "register", "reinterpret", "set_target", "target", "targets",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.checks import ALL_CHECKS, CHECKS, DEFAULT_CHECKS
@@ -17,7 +17,8 @@ DEFAULT_BUDGET = 2_000_000_000  # executed instructions, summed over threads (la
 
 __all__ = [
     "ALL_CHECKS", "CHECKS", "DEFAULT_BUDGET", "DEFAULT_CHECKS", "Argument", "ArrayDescriptor", "BufferView", "Completion",
-    "DescribedArray", "Device", "DeviceAddress", "Finding", "LaunchOptions", "LaunchReport", "Requirement", "Scalar", "Struct",
+    "DescribedArray", "Device", "DeviceAddress", "Finding", "JointDevice", "JointLaunch", "LaunchOptions", "LaunchReport",
+    "Requirement", "Scalar", "Struct",
 ]
 
 
@@ -232,4 +233,35 @@ class Device(Protocol):
 
     def memory_info(self) -> Mapping[str, int]:
         """What is allocated now: `allocations`, and bytes where the device counts them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JointLaunch:
+    """One of several launches at once in the memory of one device, which stands for all devices of a node: the rank of the one that
+    it runs on, its kernel's `name` for messages, and the arguments of `Device.launch`."""
+
+    rank: int
+    name: str
+    module: Any
+    entry: str
+    grid: Sequence[int]
+    args: Sequence[Argument]
+    options: LaunchOptions
+
+
+@runtime_checkable
+class JointDevice(Protocol):
+    """A device that runs several launches by turns, each of which may wait for what another one writes."""
+
+    @property
+    def joint_checks(self) -> frozenset[str]:
+        """Those of its checks that it makes of launches at once."""
+        ...
+
+    def launch_jointly(self, launches: Sequence[JointLaunch], seed: int) -> Sequence[LaunchReport]:
+        """Run all launches to their ends, in an order that `seed` draws, fair to each; their reports in their order.
+
+        One whose checks find an error ends the others. Where no launch can go on, each has a finding of the check `deadlock` for
+        each word that it waits for: its address and, as the note, its value. Raises as `Device.launch`."""
         ...

@@ -94,7 +94,7 @@ class Executor:
         with self.lock, contextlib.ExitStack() as allocated:
             residence = staying(self.device, stores, not (unwritten or reached or _told(entry.parameters, args)))
             with clock.stage("load"):
-                module = self._module(artifact)
+                module = self.module(artifact)
             with clock.stage("copy in"):
                 placed = [any(storage.holds(array) for _, array in reached) for storage in stores]
                 if residence is None:
@@ -139,7 +139,7 @@ class Executor:
         with self.lock:
             if id(artifact) not in self._modules:
                 with clock.stage("load"):
-                    self._module(artifact)
+                    self.module(artifact)
             else:
                 seconds["load"] = 0.0
             clock.last = EXECUTE
@@ -208,7 +208,8 @@ class Executor:
             card.follow(stream, [other for other in streams if other != stream])
         return stream
 
-    def _module(self, artifact: Artifact) -> Any:
+    def module(self, artifact: Artifact) -> Any:
+        """The artifact as the device has loaded it, now or before."""
         kept = self._modules.get(id(artifact))
         if kept is None:
             self._make_room(artifact)

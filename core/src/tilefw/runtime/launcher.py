@@ -29,6 +29,7 @@ from tilefw.runtime.direct_launches import DirectLaunches
 from tilefw.runtime.known_launches import KnownLaunch, MadeLaunch, made_known
 from tilefw.runtime.launch import LaunchResult, run_at
 from tilefw.runtime.launch_site import LIMIT, LaunchSite, LaunchSites, keep
+from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.residence import RESIDENCE
 
 Grid = Any  # one to three extents, or what gives them for the arguments by name
@@ -85,6 +86,19 @@ class Launcher:
         if form is not None:
             self.direct.learn(site, form, self.sites.process, known, made, given, result.launched)
         return result
+
+    def ready(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> Launchable | None:
+        """What `launch` would run, ready to be run by somebody else; None where a hook has taken the compilation over."""
+        extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
+        site = self.sites.find(keywords)
+        if site.debug and not self.kernel.debug:
+            return self.kernel.debug_build.launcher.ready(given, extents, keywords)
+        known, values = self._known(site, given)
+        made = self._made(known, given, _bound(known, values, extents), keywords, warm=False)
+        if made is None:
+            return None
+        args = made.arguments.bind(values)
+        return Launchable(known.source.name, site.target, site.resolved, made.compiled, made.arguments.entry, extents, args)
 
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""

@@ -9,12 +9,14 @@ from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.checks import ALL_CHECKS
-from tilefw.api.device import Argument, BufferView, DescribedArray, LaunchOptions, LaunchReport
+from tilefw.api.device import Argument, BufferView, DescribedArray, JointLaunch, LaunchOptions, LaunchReport
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.api.garbage_collection import paused
 from tilefw.argument_block import argument_block
+from tilefw.sim.engine.joint import run_jointly
+from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.load import LoadedProgram, load_program
-from tilefw.sim.engine.run import launch
+from tilefw.sim.engine.run import made_ready, run
 from tilefw.sim.memory.buffers import SimulatedBuffers
 from tilefw.sim.memory.regions import GlobalMemory
 from tilefw.sim.program import OffsetPromises, Program, SimulatedChip
@@ -39,6 +41,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     executor: Literal["sim"] = "sim"
     assembled = False
     checks = ALL_CHECKS
+    joint_checks = ALL_CHECKS - {"races"}  # who is ordered behind whom is known within one launch only
     observable = True
     samples = True
     traces = True
@@ -64,13 +67,23 @@ class SimulatorDevice(SimulatedBuffers, ABC):
         self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
     ) -> LaunchReport:
         """Run an entry; `args` are all its parameters in order. Raises LaunchError, CodeError."""
+        return run(self._ready(module, entry, grid, args, options))
+
+    def launch_jointly(self, launches: Sequence[JointLaunch], seed: int) -> Sequence[LaunchReport]:
+        """As `JointDevice.launch_jointly`."""
+        ready = [self._ready(one.module, one.entry, one.grid, one.args, one.options) for one in launches]
+        return run_jointly(ready, self._memory, seed)
+
+    def _ready(
+        self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+    ) -> RunningLaunch:
         loaded = self._entry(module, entry)
         declared = next((e for e in module.artifact.entries if e.name == entry), None)
         block = _workgroup_size(loaded, declared, options)
         if options.dynamic_shared is None and declared is not None:
             options = replace(options, dynamic_shared=max(0, declared.shared_bytes - loaded.shared))
         arguments = self.argument_block(loaded, args, grid, block, options)
-        return launch(loaded, self._memory, grid, block, arguments, options)
+        return made_ready(loaded, self._memory, grid, block, arguments, options)
 
     def _entry(self, module: SimulatedModule, entry: str) -> LoadedProgram:
         loaded = module.entries.get(entry)

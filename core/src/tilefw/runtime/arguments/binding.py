@@ -14,6 +14,7 @@ from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
 from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.print_records import HIDDEN
+from tilefw.runtime.arguments import node_context
 from tilefw.runtime.arguments.array_measures import is_measure, measure
 from tilefw.runtime.arguments.arrays import ARRAYS, HostArray, array_argument, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
@@ -151,6 +152,8 @@ def _hidden(entry: Entry, parameter: Parameter, before: Sequence[Bound] | None) 
         from tilefw.runtime.prints import print_buffer
 
         return print_buffer()
+    if parameter.hidden == node_context.HIDDEN:
+        return node_context.node_context(entry.name)
     raise LaunchError(
         f"kernel {entry.name} has a hidden parameter {parameter.name} ({parameter.hidden}) that this runtime cannot fill",
         code="TFW0326", help="name every parameter, hidden ones too",

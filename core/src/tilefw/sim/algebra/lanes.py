@@ -22,6 +22,7 @@ from tilefw.sim.matrix.group_unit import GroupUnit
 from tilefw.sim.matrix.unit import MatrixUnit
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import LaunchStopped, first_true
+from tilefw.sim.tracking.polls import Poll, PolledLoads
 
 
 class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes):
@@ -36,7 +37,9 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes):
         self.mask: Array | None = None
         self.instruction: Instruction
         self.tainted = False
-        self.polls = self.idle_polls = 0
+        self.polls = self.idle_polls = self.stores = 0
+        self.vain_polls: dict[tuple[int, bytes], Poll] = {}
+        self.polled_loads = PolledLoads()
         self.quiet = False
         self.strayed = False
         self.frame: Frame
@@ -47,6 +50,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes):
         """The launch is over: drop what would otherwise live until the garbage collector comes by."""
         for name in ("batch", "frame"):
             self.__dict__.pop(name, None)
+        self.vain_polls = {}
         self.group_unit.close()
         self.shadow.__dict__.clear()
         for name in ("exact", "exact_addresses"):

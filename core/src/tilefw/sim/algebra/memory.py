@@ -26,6 +26,7 @@ from tilefw.sim.memory.reservations import Reservations
 from tilefw.sim.memory.spaces import copy_of
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import LaunchStopped
+from tilefw.sim.tracking.polls import Poll, PolledLoads
 
 _WORD = 4  # bytes of the narrowest atomics of most chips
 
@@ -43,7 +44,13 @@ class MemoryLanes(Algebra):
     tainted: bool
     polls: int
     idle_polls: int
-    """Atomics in a row that left memory as it was: whoever makes them waits for somebody else."""
+    """Atomics that left memory as it was since one that did not, and strong loads that found what they had found before: whoever
+    makes them waits for somebody else."""
+    vain_polls: dict[tuple[int, bytes], Poll]
+    """Those of the turn of a batch, by where they are and what for."""
+    polled_loads: PolledLoads
+    stores: int
+    """To memory that other workgroups see."""
     quiet: bool
     """True while a step is repeated for its poison: nothing is counted or reported twice."""
 
@@ -190,7 +197,6 @@ class MemoryLanes(Algebra):
                 return self.load(space, address, bits, count, order=order, scope=scope, lanes=lanes, alignment=alignment)
         size = bits * count // 8
         mask = self._first_lanes(lanes)
-        self.polls += order != "weak"
         pieces = self.pieces(space, address, size, "read", mask, alignment)
         if not self.quiet:
             self._before(space, pieces, size, "read", order, scope)
@@ -200,6 +206,10 @@ class MemoryLanes(Algebra):
             raw = np.zeros(self.frame.shape, dtype=ELEMENTS[size])
             for piece in pieces:
                 raw[piece.lanes] = gather(piece.region, piece.index, size)
+        if order != "weak" and not self.quiet:
+            self.polls += 1
+            if self.polled_loads.again(self.instruction, pieces, raw):
+                self._polled_in_vain(pieces, size)
         if not self.quiet and self.observers.follows_undefined and self._any_poison(pieces, size):
             self.tainted = True
         elif order != "weak":
@@ -251,6 +261,7 @@ class MemoryLanes(Algebra):
         self._before(space, pieces, size, "write", order, scope, raw)
         raw_poison = None if poison is None else _packed(poison)
         for piece in pieces:
+            self.stores += piece.region.base != 0
             self._write(piece, raw, raw_poison, size)
         if order != "weak":
             self._after(space, pieces, size, "write", order, scope)
@@ -343,9 +354,17 @@ class MemoryLanes(Algebra):
             changed = changed or altered
         self._after(space, pieces, size, "atomic", order, scope)
         self.polls += 1
-        self.idle_polls = 0 if changed else self.idle_polls + 1
+        if changed:
+            self.idle_polls = 0
+        else:
+            self._polled_in_vain(pieces, size)
         self.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
+
+    def _polled_in_vain(self, pieces: list[Piece], size: int) -> None:
+        self.idle_polls += 1
+        poll = Poll(self.instruction, self.frame, pieces, size)
+        self.vain_polls[poll.key] = poll
 
     def load_reserved(
         self, space: str, address: Array, bits: int, *, order: str = "relaxed", scope: str = "device"

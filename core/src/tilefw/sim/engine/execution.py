@@ -28,6 +28,7 @@ from tilefw.sim.floats import Array
 from tilefw.sim.program import Instruction, Special
 from tilefw.sim.report import LaunchStopped
 from tilefw.sim.tracking.history import WaveHistories
+from tilefw.sim.tracking.polls import Poll
 
 # Blocks after which a path that others keep from running gets a time slice, and how many polls (atomics, strong loads) make it
 # soon.
@@ -52,7 +53,9 @@ class Execution:
         self._blocks_run = 0
         self._last_block = state.options.beginning or sys.maxsize
         self._idle = False  # the path that ran last waits for another
-        self._polls_before = 0
+        self._polls_before = self._stores_before = 0
+        self._computed = False  # in this turn a path has used its time slice for something else than polls
+        self.vain_polls: dict[tuple[int, bytes], Poll] = {}  # of its last turn
         together = max((block.gathered for block in prepared.blocks), default=0)
         # Groups of waves are neighbouring rows of a frame: where a workgroup has waves besides, only in a frame without these.
         self._waves_besides = bool(together) and state.geometry.waves % together != 0
@@ -81,8 +84,10 @@ class Execution:
         """Go on for about `quantum` blocks, or until all that it does is wait; true when every thread has ended, or enough of a
         beginning has been seen. Raises Fault."""
         stop = min(self._blocks_run + quantum, self._last_block)
-        self._lanes.idle_polls, self._polls_before = 0, self._lanes.polls
-        while self._blocks_run < stop and self._lanes.idle_polls < IDLE_POLLS:
+        lanes = self._lanes
+        lanes.idle_polls, lanes.vain_polls, self._computed = 0, {}, False
+        self._polls_before, self._stores_before = lanes.polls, lanes.stores
+        while self._blocks_run < stop and lanes.idle_polls < IDLE_POLLS:
             if self.batch.barriers_changed:
                 self._waiting.holding.resume()
             if not self.batch.paths:
@@ -96,13 +101,17 @@ class Execution:
             path, limit, time_slice = self._choose()
             self._execute(path, limit, min(time_slice, stop - self._blocks_run))
         engines.advance(self.batch)  # somebody may poll for what an engine writes
+        self.vain_polls = lanes.vain_polls
         return self._blocks_run >= self._last_block
 
     @property
     def polled_in_vain(self) -> bool:
-        """Whether all atomics and strong loads of its last turn were polls of memory that nobody changed, and it ended for that."""
-        polls = self._lanes.polls - self._polls_before
-        return bool(self.batch.paths) and self._lanes.idle_polls >= IDLE_POLLS and polls == self._lanes.idle_polls
+        """Whether all atomics and strong loads of its last turn were polls of memory that nobody changed, it did nothing else that
+        others could see, and it ended for that."""
+        lanes = self._lanes
+        polls, stores = lanes.polls - self._polls_before, lanes.stores - self._stores_before
+        in_vain = lanes.idle_polls >= IDLE_POLLS and polls == lanes.idle_polls
+        return in_vain and bool(self.batch.paths) and not stores and not self._computed
 
     @property
     def polls(self) -> Instruction:
@@ -179,7 +188,8 @@ class Execution:
         histories = self._histories
         if histories is not None:
             histories.enter(path.mask)
-        stop = self._blocks_run + time_slice
+        began, stop = self._blocks_run, self._blocks_run + time_slice
+        polls = lanes.polls
         idle = max(lanes.idle_polls + 1, POLLS if self.batch.paths else IDLE_POLLS)
         try:
             while True:
@@ -205,6 +215,7 @@ class Execution:
                     self.batch.paths.append(path)
                     return
         finally:
+            self._computed |= lanes.polls == polls and self._blocks_run - began >= SHORT_WAIT
             if histories is not None:
                 histories.leave()
             frame.finish()

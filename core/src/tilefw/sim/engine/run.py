@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -47,10 +49,18 @@ def launch(
     `arguments` is the argument block (`pack`), `memory` what its pointers lead to. Raises LaunchError for a grid, a block or an
     argument block that the program or the chip does not take; faults of the program itself are findings of the report.
     """
+    return run(made_ready(loaded, memory, grid, block, arguments, options))
+
+
+def made_ready(
+    loaded: LoadedProgram, memory: GlobalMemory, grid: Sequence[int], block: tuple[int, int, int], arguments: bytes,
+    options: LaunchOptions,
+) -> RunningLaunch:
+    """What `launch` runs. Raises LaunchError as it does."""
     axes = [int(n) for n in grid] + [1] * (3 - len(grid))
     if len(axes) != 3:
         raise LaunchError(f"a grid of {len(grid)} axes", code="TFW0343", help="give one to three")
-    return run(make_launch(loaded, memory, (axes[0], axes[1], axes[2]), block, arguments, options))
+    return make_launch(loaded, memory, (axes[0], axes[1], axes[2]), block, arguments, options)
 
 
 def pack(values: Mapping[int, bytes], size: int) -> bytes:
@@ -61,21 +71,36 @@ def pack(values: Mapping[int, bytes], size: int) -> bytes:
     return bytes(block)
 
 
+@dataclass(slots=True)
+class Turn:
+    """What a launch that is run by turns did in one of them. `vain`: all that it did was poll memory that nobody changed; `running`
+    of its batches have not ended, and `begun` says whether all workgroups of the grid are among those or have ended."""
+
+    vain: bool
+    running: Sequence[Execution]
+    begun: bool
+
+
 def run(launch: RunningLaunch) -> LaunchReport:
     """Execute every workgroup."""
+    with kept_regions(launch.state.memory.allocations), np.errstate(all="ignore"):
+        turns = run_by_turns(launch, QUANTUM)
+        while True:
+            try:
+                next(turns)
+            except StopIteration as ended:
+                return ended.value
+
+
+def run_by_turns(launch: RunningLaunch, quantum: int) -> Generator[Turn, int, LaunchReport]:
+    """Execute every workgroup; gives way after about `quantum` blocks of code, or as many as it is sent, and where all that a batch
+    does is wait. Whoever runs it has made the memory's regions ready (`kept_regions`)."""
     began = time.perf_counter()
     state = launch.state
     placed = _write_argument_block(launch)
     allocations, diagnostics = state.memory.allocations, state.diagnostics
-    # A signal's handler may launch within a launch of its thread. That one goes on with its own arrays, which it may be writing
-    # just now, of the copies that are in flight and of who has accessed what.
-    outer = [(region, region.flags, region.races) for region in allocations]
-    for region, flags, _ in outer:
-        region.flags, region.races = None if flags is None else flags.copy(), None
-        region.settle()
     try:
-        with np.errstate(all="ignore"):
-            _run_batches(launch)
+        yield from _run_batches(launch, quantum)
         for observe in diagnostics.observers.finish:
             observe()
     except LaunchStopped:
@@ -86,11 +111,26 @@ def run(launch: RunningLaunch) -> LaunchReport:
         for observe in diagnostics.observers.close:
             observe()
         launch.lanes.close()
-        for region, flags, races in outer:
-            region.flags, region.races = flags, races
     state.schedule.count_units()
     seconds = time.perf_counter() - began
     return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals(), seconds, trace=diagnostics.trace)
+
+
+@contextmanager
+def kept_regions(allocations: GlobalMemory) -> Iterator[None]:
+    """Regions are as a launch begins with them, and afterwards as before.
+
+    A signal's handler may launch within a launch of its thread. That one goes on with its own arrays, which it may be writing just
+    now, of the copies that are in flight and of who has accessed what."""
+    outer = [(region, region.flags, region.races) for region in allocations]
+    for region, flags, _ in outer:
+        region.flags, region.races = None if flags is None else flags.copy(), None
+        region.settle()
+    try:
+        yield
+    finally:
+        for region, flags, races in outer:
+            region.flags, region.races = flags, races
 
 
 def _write_argument_block(launch: RunningLaunch) -> int:
@@ -146,7 +186,7 @@ def _clusters(launch: RunningLaunch, each: int) -> Iterator[Array]:
         yield order[start : start + each].reshape(-1)
 
 
-def _run_batches(launch: RunningLaunch) -> None:
+def _run_batches(launch: RunningLaunch, quantum: int) -> Generator[Turn, int, None]:
     each, most = _batch_size(launch)
     waiting = _batches(launch, each)
     following = next(waiting, None)
@@ -161,13 +201,16 @@ def _run_batches(launch: RunningLaunch) -> None:
             following = next(waiting, None)
         else:
             execution = running.popleft()
-        if execution.run(QUANTUM):
+        in_vain = False
+        if execution.run(quantum):
             resident -= len(execution.batch.workgroups)
             execution.batch.close()
             vain = 0
         else:
             running.append(execution)
-            vain = vain + 1 if execution.polled_in_vain else 0
+            in_vain = execution.polled_in_vain
+            vain = vain + 1 if in_vain else 0
         if sample and following is None and running and vain > VAIN_TURNS * len(running):
             barriers.report_absent(execution.batch, execution.polls)
             raise LaunchStopped
+        quantum = (yield Turn(in_vain, running, following is None)) or quantum

@@ -22,7 +22,7 @@ class BufferAccess:
     """One launch's way to memory: `memory`, where findings go, and how a program is named in them.
 
     `atomics` counts the atomics carried out and `changes` those that changed memory: who loops with atomics that change nothing
-    waits for another program.
+    waits for another program. `stores` counts stores. `told` names a program of `ordering`.
     """
 
     def __init__(self, memory: RefMemory, findings: FindingCollector, name: Name) -> None:
@@ -30,8 +30,10 @@ class BufferAccess:
         self.findings = findings
         self.name = name
         self.ordering = Ordering()
+        self.told: Callable[[int], str] = lambda program: f"program {name(program)}"
         self.atomics = 0
         self.changes = 0
+        self.stores = 0
 
     def load(
         self, op: Operation, address: EvaluatedValue, mask: EvaluatedValue | None, other: EvaluatedValue | None, dtype: DType,
@@ -68,6 +70,7 @@ class BufferAccess:
             if mask.free is not None:
                 unsure = np.broadcast_to(mask.free, shape)
                 active = active | unsure
+        self.stores += 1
         self.check_address(op, address, active, programs)
         for buffer, chosen in self.buffers(op, at, active, dtype, programs):
             if buffer.readonly:
@@ -181,7 +184,7 @@ class BufferAccess:
             if foreign.any():
                 first = int(record.writer(index)[foreign][0])
                 message = f"load of an element of {buffer.label} that another program of the launch stores"
-                self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by program {self.name(first)}")
+                self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by {self.told(first)}")
                 break
         for mine in owners:
             self.ordering.loaded(record, index[chosen], np.broadcast_to(mine, at.shape)[chosen])
@@ -199,7 +202,7 @@ class BufferAccess:
         wrong = np.zeros(at.shape, np.bool_)
         wrong[chosen] = hit
         rival = self.ordering.reader(int(record.readers(index)[hit][0]), int(owner[hit][0]))
-        other = "loaded by several programs" if rival is None else f"loaded by program {self.name(rival)}"
+        other = "loaded by several programs" if rival is None else f"loaded by {self.told(rival)}"
         what = "store to" if isinstance(op, StoreOp | StoreBlockOp) else "atomic access to"
         message = f"{what} an element of {buffer.label} that another program of the launch loads"
         self.report(op, "races", wrong, at, programs, message, buffer, other=other)
@@ -228,7 +231,7 @@ class BufferAccess:
             wrong = np.zeros(shape, np.bool_)
             wrong[chosen] = hit
             first = int(rival[hit][0])
-            other = f"also stored by program {self.name(first)}" if first >= 0 else None
+            other = f"also stored by {self.told(first)}" if first >= 0 else None
             message = f"stores of different values to one element of {buffer.label} in one launch"
             self.report(op, "races", wrong, at, programs, message, buffer, other=other)
         self.ordering.wrote(record, index, owner, False)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from tilefw.api.artifact import Artifact, Resources
 from tilefw.api.backend import Backend, CompileOptions
 from tilefw.api.checks import ALL_CHECKS
-from tilefw.api.device import Argument, BufferView, Device, LaunchOptions, LaunchReport, Scalar
+from tilefw.api.device import Argument, BufferView, Device, JointLaunch, LaunchOptions, LaunchReport, Scalar
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import LaunchError
 
 if TYPE_CHECKING:
+    import numpy as np
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
@@ -68,6 +69,7 @@ class ReferenceDevice:
     assembled = False
     # A program of the reference has no waves, registers or banks, and waits for nothing.
     checks = ALL_CHECKS - {"pending", "hazards", "barriers", "leftovers", "bank_conflicts"}
+    joint_checks = checks
 
     def __init__(self, name: str = "reference") -> None:
         from tilefw.tile.reference.memory import RefMemory
@@ -91,6 +93,10 @@ class ReferenceDevice:
 
     def write(self, handle: int, data: Any, offset: int = 0) -> None:
         self._buffer(handle).write_bytes(memoryview(data).cast("B"), offset)
+
+    def forget(self, handle: int, which: np.ndarray) -> None:
+        """The bytes of an allocation where `which` is true count as never written."""
+        self._buffer(handle).forget(which)
 
     def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
         return self._buffer(handle).read_bytes(nbytes, offset)
@@ -116,6 +122,24 @@ class ReferenceDevice:
             fusion=bool(module.artifact.metadata.get("enable_fp_fusion", True)), budget=options.budget, checks=options.checks,
         )
         return LaunchReport(report.findings, report.counters, report.seconds)
+
+    def launch_jointly(self, launches: Sequence[JointLaunch], seed: int) -> Sequence[LaunchReport]:
+        """As `JointDevice.launch_jointly`."""
+        from tilefw.tile.reference.interpret import find_entry
+        from tilefw.tile.reference.joint import JointRun, run_jointly
+
+        for buffer in self.memory.buffers.values():
+            buffer.settle()
+        made = []
+        for one in launches:
+            arguments = [self._argument(a) for a in one.args]
+            run = JointRun(
+                find_entry(one.module.module, one.entry), tuple(one.grid), arguments, self.memory,
+                bool(one.module.artifact.metadata.get("enable_fp_fusion", True)), one.options.budget, one.options.checks,
+            )
+            run.title = f"{one.name} on rank {one.rank}"
+            made.append(run)
+        return [LaunchReport(r.findings, r.counters, r.seconds) for r in run_jointly(made, seed)]
 
     def memory_info(self) -> Mapping[str, int]:
         buffers = self.memory.buffers.values()

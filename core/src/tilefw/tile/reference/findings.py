@@ -14,7 +14,7 @@ CODES = {
     "bounds": "TFW0441", "alignment": "TFW0442", "initialisation": "TFW0443", "races": "TFW0444", "overflow": "TFW0445",
     "budget": "TFW0446", "readonly": "TFW0447", "undecided": "TFW0448", "loop": "TFW0449",
     "pending": "TFW0450", "phase": "TFW0451", "division_by_zero": "TFW0452", "same_address_stores": "TFW0453",
-    "undefined_elements": "TFW0454", "nonfinite": "TFW0455", "trap": "TFW0812",
+    "undefined_elements": "TFW0454", "nonfinite": "TFW0455", "trap": "TFW0812", "deadlock": "TFW0870",
 }
 
 

@@ -8,7 +8,7 @@ speak with each other through atomics run one after the other instead, in the or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,6 +134,8 @@ class ProgramFrame:
 class GridRun:
     """One launch: its arguments, its findings, and what runs blocks of ops for a group of programs."""
 
+    joint = False  # whether others run at once, for which its programs give way (joint.py)
+
     def __init__(
         self, function: func.FuncOp, grid: tuple[int, ...], args: Sequence[Any], memory: RefMemory, fusion: bool, budget: int,
         checks: frozenset[str] | None,
@@ -163,17 +165,28 @@ class GridRun:
 
     def run(self, backwards: bool) -> None:
         count = self.counters["programs"]
-        largest = max((_elements(result.type) for op in self.function.walk() for result in op.results), default=1)
-        batch = max(1, BATCH_ELEMENTS // largest)
         try:
             if backwards or order_matters(self.function):
                 programs = range(count)
                 run_round_robin(self._batch(program, program + 1) for program in (reversed(programs) if backwards else programs))
             else:
-                for start in range(0, count, batch):
-                    to_end(self._batch(start, min(start + batch, count)))
+                for batch in self.batches(None):
+                    to_end(batch)
         except OutOfBudget:
             pass
+
+    def batches(self, size: int | None) -> Iterator[Run]:
+        """The programs, so many at a time; None: as many as are quickest."""
+        count = self.counters["programs"]
+        if size is None:
+            largest = max((_elements(result.type) for op in self.function.walk() for result in op.results), default=1)
+            size = max(1, BATCH_ELEMENTS // largest)
+        for start in range(0, count, size):
+            yield self._batch(start, min(start + size, count))
+
+    def gives_way(self, op: Operation, frame: ProgramFrame, results: Sequence[EvaluatedValue]) -> bool:
+        """Whether others get a turn behind an op, where others run at once."""
+        return False
 
     def _batch(self, start: int, end: int) -> Run:
         """The programs from `start` to below `end`, together."""
@@ -207,6 +220,8 @@ class GridRun:
                 self.origins.after(op, frame, results)
             for result, value in zip(op.results, results, strict=True):
                 values[result] = value
+            if self.joint and self.gives_way(op, frame, results):
+                yield
         return []
 
     def _spend(self, op: Operation, frame: ProgramFrame) -> None:
@@ -350,7 +365,7 @@ def _while(launch: GridRun, op: scf.WhileOp, frame: ProgramFrame) -> Results:
         inner = ProgramFrame(frame.programs[active], frame, None if len(active) == count else active, (object(), 0))
         inner.values.update(zip(after.args, forwarded, strict=True))
         carried = yield from launch.block(after, inner)
-        if launch.access.atomics != atomics and launch.access.changes == changes:
+        if launch.joint or (launch.access.atomics != atomics and launch.access.changes == changes):
             yield  # atomics that change nothing, again and again: it waits for what another program does
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(op.results))]
 

@@ -59,6 +59,11 @@ class RefBuffer:
         if self.initialised is not None and self.initialised.all():
             self.initialised = None
 
+    def forget(self, which: Array) -> None:
+        """The bytes where `which` is true count as never written."""
+        self.view(DTYPES["uint8"])
+        self.initialised = ~which if self.initialised is None else self.initialised & ~which
+
     def read_bytes(self, nbytes: int, offset: int = 0) -> bytes:
         """Raw bytes out: each element's reference value rounded to its type."""
         size = self._dtype.storage_bits // 8

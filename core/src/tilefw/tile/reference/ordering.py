@@ -179,6 +179,36 @@ class Ordering:
         return list(found.values())
 
 
+class OrderingOfLaunch(Ordering):
+    """What one of several launches at once asks of the `shared` order of them all: its programs are numbered there from `first`
+    on, and so are those that answers name."""
+
+    def __init__(self, shared: Ordering, first: int) -> None:
+        self._clocks, self._left, self._loads, self._numbers = shared._clocks, shared._left, shared._loads, shared._numbers
+        self._first = first
+
+    def unseen(self, record: Record, index: Array, owner: Array) -> Array:
+        return super().unseen(record, index, owner + self._first)
+
+    def wrote(self, record: Record, index: Array, owner: Array, atomic: bool) -> None:
+        super().wrote(record, index, owner + self._first, atomic)
+
+    def loaded(self, record: Record, index: Array, owner: Array) -> None:
+        super().loaded(record, index, owner + self._first)
+
+    def unseen_loads(self, record: Record, index: Array, owner: Array) -> Array:
+        return super().unseen_loads(record, index, owner + self._first)
+
+    def reader(self, code: int, owner: int) -> int | None:
+        return super().reader(code, owner + self._first)
+
+    def acquire(self, program: int, addresses: Array) -> None:
+        super().acquire(program + self._first, addresses)
+
+    def release(self, program: int, addresses: Array) -> None:
+        super().release(program + self._first, addresses)
+
+
 def _by_pair(a: Array, b: Array, function: Callable[[int, int], int]) -> Array:
     """`function` of each pair of elements of two arrays of one shape, computed once for equal pairs."""
     pairs, inverse = np.unique(np.stack([a.reshape(-1), b.reshape(-1)]), axis=1, return_inverse=True)

@@ -1,0 +1,56 @@
+"""What the checks found in launches at once, as one error: who of which rank, and in a deadlock who waits for which word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tilefw.api.device import Finding, LaunchReport
+from tilefw.api.errors import CheckError
+from tilefw.distributed.rank_launch import RankLaunch
+from tilefw.distributed.symmetric_heap import SymmetricHeap
+from tilefw.runtime.diagnostics import check_error, with_text
+
+_DEADLOCK = "deadlock"
+_SHOWN = 32  # waits that a message lists
+
+
+def joint_error(launches: Sequence[RankLaunch], reports: Sequence[LaunchReport], heap: SymmetricHeap) -> CheckError:
+    """The error of the launches, some of which have errors: the faults of the first that has any, or the deadlock of them all."""
+    for one, report in zip(launches, reports, strict=True):
+        faults = [finding for finding in report.errors if finding.check != _DEADLOCK]
+        if faults:
+            error = check_error([_placed(finding, heap) for finding in report.findings])
+            error.message = f"rank {one.rank}, {one.made.name}: {error.message}"
+            others = sorted({other.rank for other in launches} - {one.rank})
+            ended = f"the launches on ranks {', '.join(map(str, others))} were ended for it" if others else ""
+            error.note = "\n".join(filter(None, (error.note, ended))) or None
+            return error
+    waits = [text for one, report in zip(launches, reports, strict=True) for text in _waits(one, report, heap)]
+    findings = tuple(finding for report in reports for finding in report.findings)
+    first = next(finding for finding in findings if finding.check == _DEADLOCK)
+    more = [f"… and {len(waits) - _SHOWN} more"] if len(waits) > _SHOWN else []
+    return CheckError(
+        "deadlock: no rank can go on: each program that has not ended waits for a word that nobody changes", code=first.code,
+        place=with_text(first.source or first.code_place), note="\n".join([*waits[:_SHOWN], *more]),
+        help=f"nothing was copied back; see `tilefw explain {first.code}`", findings=findings,
+    )
+
+
+def _waits(one: RankLaunch, report: LaunchReport, heap: SymmetricHeap) -> Iterator[str]:
+    """One line for each word that a launch waits for."""
+    for finding in report.errors:
+        if finding.check == _DEADLOCK and finding.address is not None:
+            place = finding.source or finding.code_place
+            line = f" at {place}" if place is not None else ""
+            yield (
+                f"rank {one.rank}: program {finding.workgroup} of {one.made.name} waits{line} for {heap.place(finding.address)}: "
+                f"{finding.note}"
+            )
+
+
+def _placed(finding: Finding, heap: SymmetricHeap) -> Finding:
+    """A finding that says what is at its address."""
+    if finding.address is None or finding.address < heap.bases[0]:
+        return finding
+    return replace(finding, note="; ".join(filter(None, (finding.note, f"the address is {heap.place(finding.address)}"))))

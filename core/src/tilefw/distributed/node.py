@@ -1,0 +1,186 @@
+"""`tilefw.node(target, ranks)`: a simulated node of equal devices, with symmetric memory and launches on all ranks at once.
+
+    node = tilefw.node(target, 8)
+    x = node.zeros((1024,), "float32")
+    node.launch(kernel, (4,), x, node.heap_bases, node.rank_numbers)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.device import Finding, LaunchReport
+from tilefw.api.errors import LaunchError, UsageError
+from tilefw.distributed.joint_execution import joint_device, run
+from tilefw.distributed.rank_launch import RankLaunch
+from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, MOST_RANKS, SymmetricArray, SymmetricHeap
+from tilefw.runtime import config
+from tilefw.runtime.arguments import unwritten
+from tilefw.runtime.arguments.arrays import host_array
+from tilefw.runtime.arguments.node_context import in_context
+from tilefw.runtime.debugged import DEBUGGER
+from tilefw.runtime.executor import executor_for
+from tilefw.runtime.launchable import Launchable
+from tilefw.runtime.plugins.loader import registry
+
+RankedLaunch = tuple[Any, ...]
+"""(rank, kernel, grid, arguments), with a mapping of keywords as a fifth where there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class JointResult:
+    """What launches at once did: their ranks, kernels and reports, in the order in which they were given."""
+
+    ranks: tuple[int, ...]
+    kernels: tuple[str, ...]
+    reports: tuple[LaunchReport, ...]
+
+    @property
+    def diagnostics(self) -> tuple[Finding, ...]:
+        """The warnings of all launches."""
+        return tuple(finding for report in self.reports for finding in report.findings)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Added up over all launches."""
+        total: dict[str, int] = {}
+        for report in self.reports:
+            for name, value in report.counters.items():
+                total[name] = total.get(name, 0) + value
+        return total
+
+
+class DeviceNode:
+    """`ranks` devices of one target. Each has a symmetric heap of `heap_bytes`; all heaps are in one address space."""
+
+    def __init__(self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES) -> None:
+        if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
+            raise UsageError(f"a node has from 1 to {MOST_RANKS} ranks, not {ranks!r}", code="TFW0902")
+        found = registry().find(config.resolve(config.settings(target=target)).target)
+        self.target = found.name
+        self.num_ranks = ranks
+        self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"))
+        joint_device(executor_for(found, "default"), self.target, self.heap)
+
+    @property
+    def ranks(self) -> range:
+        """The numbers of the ranks."""
+        return range(self.num_ranks)
+
+    @property
+    def rank_numbers(self) -> list[int]:
+        """As an argument: to each rank its own number."""
+        return list(self.ranks)
+
+    @property
+    def heap_bases(self) -> np.ndarray:
+        """The addresses of the heaps by rank, int64: a pointer into a heap means the same array on another rank when the bases are
+        exchanged."""
+        return np.array(self.heap.bases, np.int64)
+
+    def context(self, rank: int) -> np.ndarray:
+        """What a rank's kernels know of the node: [rank, number of ranks, heap bases by rank], int64."""
+        return np.array([rank, self.num_ranks, *self.heap.bases], np.int64)
+
+    # --- memory --------------------------------------------------------------------------------------------------------
+
+    def full(self, shape: Any, value: Any, dtype: Any = "float32", *, name: str | None = None) -> SymmetricArray:
+        """A symmetric array with one value everywhere."""
+        return self.heap.add(name, [np.full(shape, value, _type(dtype)) for _ in self.ranks])
+
+    def zeros(self, shape: Any, dtype: Any = "float32", *, name: str | None = None) -> SymmetricArray:
+        """A symmetric array of zeros."""
+        return self.full(shape, 0, dtype, name=name)
+
+    def empty(self, shape: Any, dtype: Any = "float32", *, name: str | None = None) -> SymmetricArray:
+        """A symmetric array that nobody has written: who reads it before something is written there is told so."""
+        return self.heap.add(name, [unwritten.empty(shape, _type(dtype)) for _ in self.ranks])
+
+    def array(self, values: Any, dtype: Any = None, *, name: str | None = None) -> SymmetricArray:
+        """A symmetric array of copies: a list has one array for each rank, anything else is the same for all."""
+        each = values if isinstance(values, list) else [values] * self.num_ranks
+        if len(each) != self.num_ranks:
+            raise LaunchError(
+                f"{len(each)} arrays for {self.num_ranks} ranks", code="TFW0872", help="give one for each rank, or one array"
+            )
+        kind = None if dtype is None else _type(dtype)
+        return self.heap.add(name, [np.array(value, kind, order="C") for value in each])
+
+    # --- launches ------------------------------------------------------------------------------------------------------
+
+    def launch(self, kernel: Any, grid: Any, *args: Any, seed: int = 0, **keywords: Any) -> JointResult:
+        """`kernel[grid](*args, **keywords)` on every rank at once. Of a SymmetricArray each rank is given its own; of a list of as
+        many values as there are ranks, its value. Raises as `run`."""
+        each = [
+            (
+                rank, kernel, self._of_rank(grid, rank), [self._of_rank(value, rank) for value in args],
+                {name: self._of_rank(value, rank) for name, value in keywords.items()},
+            )
+            for rank in self.ranks
+        ]
+        return self.run(each, seed=seed)
+
+    def run(self, launches: Sequence[RankedLaunch], *, seed: int = 0) -> JointResult:
+        """Launches (rank, kernel, grid, arguments[, keywords]) at once, several on one rank too; `seed` draws the order of steps.
+
+        Raises CheckError for what a check finds on a rank, which ends the others, and for a deadlock (TFW0870); LaunchError and
+        CompileError as a launch does; UnsupportedError TFW0873, UsageError."""
+        seed = config.settings(seed=seed).seed or 0
+        if not launches:
+            raise LaunchError("no launches", code="TFW0874", help="give at least one")
+        ready = [self._ready(*launch) for launch in launches]
+        reports = run([one for one in ready if all(one.made.grid)], self.heap, seed)
+        done = iter(reports)
+        return JointResult(
+            tuple(one.rank for one in ready), tuple(one.made.name for one in ready),
+            tuple(next(done) if all(one.made.grid) else LaunchReport() for one in ready),
+        )
+
+    def _ready(
+        self, rank: int, kernel: Any, grid: Any, args: Sequence[Any], keywords: Mapping[str, Any] | None = None
+    ) -> RankLaunch:
+        if rank not in self.ranks:
+            raise LaunchError(f"rank {rank!r} is none of the {self.num_ranks} of this node", code="TFW0874")
+        given = [self._of_rank(value, rank) for value in args]
+        named = {name: self._of_rank(value, rank) for name, value in (keywords or {}).items()}
+        taken: list[Launchable | None] = []
+
+        def take(function: Any, values: Sequence[Any], extents: Any, options: Mapping[str, Any]) -> None:
+            taken.append(function.launcher.ready(values, extents, options))
+
+        token = DEBUGGER.set(take)
+        try:
+            with in_context(host_array(self.context(rank))):
+                kernel[grid](*given, target=self.target, executor="sim", **named)
+        finally:
+            DEBUGGER.reset(token)
+        if len(taken) != 1 or taken[0] is None:
+            raise LaunchError(f"{kernel!r} launches {len(taken)} kernels; a rank's launch is of one", code="TFW0874")
+        return RankLaunch(rank, taken[0])
+
+    def _of_rank(self, value: Any, rank: int) -> Any:
+        """What a rank is given of an argument."""
+        if isinstance(value, SymmetricArray):
+            if len(value) != self.num_ranks or value not in self.heap.arrays:
+                raise LaunchError(f"{value.name} is a symmetric array of another node", code="TFW0874")
+            return value[rank]
+        if isinstance(value, list) and len(value) == self.num_ranks:
+            return self._of_rank(value[rank], rank)
+        return value
+
+
+def node(target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES) -> DeviceNode:
+    """A simulated node of `ranks` devices of a target. Raises UnsupportedError TFW0873 for a target whose simulator cannot run
+    several launches at once."""
+    return DeviceNode(target, ranks, heap_bytes=heap_bytes)
+
+
+def _type(dtype: Any) -> np.dtype[Any]:
+    if isinstance(dtype, str):
+        import ml_dtypes  # noqa: F401 - so that NumPy knows the names of narrow floats
+
+    return np.dtype(dtype)

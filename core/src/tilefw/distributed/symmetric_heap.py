@@ -1,0 +1,115 @@
+"""Symmetric heaps: on every rank the same arrays at the same offsets, in one address space in which each rank's heap has its base.
+
+An array of a rank is an array of the host, which launches copy to its address and back. Between arrays are gaps, so that who walks
+out of one walks into nothing; a pointer that was never translated names an array of another rank, or nobody's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilefw.api.errors import LaunchError, UsageError
+
+FIRST_BASE = 1 << 46  # above what devices allocate by themselves, below the top of an address of 48 bits
+BASE_STEP = 1 << 38
+ALIGNMENT = 1024  # of an array's offset, in bytes
+GAP = 1024  # behind each array, at least
+DEFAULT_BYTES = 1 << 32  # of each rank's heap; arrays take memory of the host, the rest of a heap takes none
+MOST_RANKS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SymmetricArray:
+    """An array that every rank has, at one offset of its heap; `[rank]` is that rank's, a NumPy array."""
+
+    name: str
+    offset: int
+    arrays: tuple[np.ndarray, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of each rank's array."""
+        return self.arrays[0].shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its elements."""
+        return self.arrays[0].dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of each rank's array."""
+        return self.arrays[0].nbytes
+
+    def __getitem__(self, rank: int) -> np.ndarray:
+        return self.arrays[rank]
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.arrays)
+
+
+class SymmetricHeap:
+    """The heaps of so many ranks, of `nbytes` each: every allocation is of all ranks, one behind the other."""
+
+    def __init__(self, ranks: int, nbytes: int) -> None:
+        if not 0 < nbytes <= BASE_STEP // 2:
+            raise UsageError(f"a symmetric heap has from 1 to {BASE_STEP // 2} bytes, not {nbytes}", code="TFW0902")
+        self.nbytes = nbytes
+        self.bases = tuple(FIRST_BASE + BASE_STEP * rank for rank in range(ranks))
+        self.arrays: list[SymmetricArray] = []
+        self._next = 0
+
+    @property
+    def end(self) -> int:
+        """All addresses of all heaps are below it."""
+        return self.bases[-1] + self.nbytes
+
+    def add(self, name: str | None, arrays: Sequence[np.ndarray]) -> SymmetricArray:
+        """A new array: `arrays` are the ranks', which it keeps. Raises LaunchError TFW0872 where they differ in shape or type, or
+        where the heaps are full."""
+        first = arrays[0]
+        for rank, array in enumerate(arrays):
+            if (array.shape, array.dtype) != (first.shape, first.dtype):
+                raise LaunchError(
+                    f"a symmetric array is of one shape and type: rank {rank} has {_kind(array)}, rank 0 {_kind(first)}",
+                    code="TFW0872", help="pad the arrays to one shape",
+                )
+        offset = self._next
+        if offset + first.nbytes > self.nbytes:
+            left = max(0, self.nbytes - offset)
+            raise LaunchError(
+                f"the symmetric heaps are full, on rank 0 as on every rank: {_kind(first)} takes {first.nbytes} bytes, and {left} "
+                f"of {self.nbytes} are left", code="TFW0872", help="make the node with a larger `heap_bytes`",
+            )
+        taken = first.nbytes + GAP
+        self._next += taken + -taken % ALIGNMENT
+        made = SymmetricArray(name or f"array {len(self.arrays)}", offset, tuple(arrays))
+        self.arrays.append(made)
+        return made
+
+    def place(self, address: int) -> str:
+        """What is at an address, as messages say it."""
+        for rank, base in enumerate(self.bases):
+            if not base <= address < base + BASE_STEP:
+                continue
+            offset = address - base
+            before = [array for array in self.arrays if array.offset <= offset]
+            if not before:
+                return f"heap + {offset:#x} of rank {rank}"
+            array, beyond = before[-1], offset - before[-1].offset - before[-1].nbytes
+            if beyond >= 0:
+                return f"{beyond} bytes behind the end of {array.name} on rank {rank} (heap + {offset:#x})"
+            element = (offset - array.offset) // array.dtype.itemsize
+            return f"element {element} of {array.name} on rank {rank} (heap + {offset:#x})"
+        return f"{address:#x}"
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"{array.dtype}{list(array.shape)}"

@@ -1,0 +1,107 @@
+"""Several launches at once in one memory, by turns: each may wait for what another one writes.
+
+In every round each launch that has not ended has one turn, so that none is passed over. Under a seed the order within a round and
+the lengths of turns are drawn; now and then all turns of some rounds in a row are long ones. When nobody does anything in many long
+turns but poll memory that nobody changes, nobody ever will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from tilefw.api.device import LaunchReport
+from tilefw.sim.engine.launch import RunningLaunch
+from tilefw.sim.engine.run import QUANTUM, Turn, kept_regions, run_by_turns
+from tilefw.sim.memory.regions import GlobalMemory
+
+DEADLOCK = "TFW0870"
+# Under a seed a turn has from 1 to 2**_LONGEST blocks, short ones as often as long ones, but for the second half of each so many
+# rounds.
+_LONGEST = 9
+_ROUNDS = 128
+# Long turns of each batch in a row, each of many polls, after which nothing will come.
+VAIN_TURNS = 16
+_SHOWN_WORDS = 4  # of each poll
+
+
+@dataclass(slots=True)
+class _RunningByTurns:
+    """A launch that has not ended: its newest turn, and how many in a row, up to that, were in vain."""
+
+    launch: RunningLaunch
+    turns: Generator[Turn, int, LaunchReport]
+    newest: Turn | None = None
+    vain: int = 0
+
+    @property
+    def stuck(self) -> bool:
+        return self.newest is not None and self.vain > VAIN_TURNS * len(self.newest.running)
+
+
+def run_jointly(launches: Sequence[RunningLaunch], memory: GlobalMemory, seed: int) -> tuple[LaunchReport, ...]:
+    """Execute all launches; their reports in their order. One that a check ends, or that stands in a deadlock (TFW0870), ends the
+    others, whose reports then tell what they did so far."""
+    random = np.random.default_rng(seed) if seed else None
+    reports: dict[int, LaunchReport] = {}
+    with kept_regions(memory), np.errstate(all="ignore"):
+        running = {number: _RunningByTurns(launch, run_by_turns(launch, QUANTUM)) for number, launch in enumerate(launches)}
+        try:
+            rounds = 0
+            while running and not any(report.errors for report in reports.values()):
+                rounds += 1
+                long = random is None or rounds % _ROUNDS >= _ROUNDS // 2
+                order = list(running) if random is None else random.permutation(list(running)).tolist()
+                for number in order:
+                    one = running[number]
+                    ended = _turn(one, QUANTUM if random is None or long else int(2 ** random.uniform(0, _LONGEST)))
+                    if one.vain == 0:
+                        for other in running.values():
+                            other.vain = 0
+                    if ended is not None:
+                        del running[number]
+                        reports[number] = ended
+                        if ended.errors:
+                            break
+                if running and all(one.stuck for one in running.values()):
+                    for one in running.values():
+                        _report_waiting(one)
+                    break
+        finally:
+            for one in running.values():
+                one.turns.close()
+    return tuple(reports.get(number) or _unfinished(launch) for number, launch in enumerate(launches))
+
+
+def _turn(one: _RunningByTurns, quantum: int) -> LaunchReport | None:
+    """One turn of a launch; its report where it has ended."""
+    try:
+        one.newest = next(one.turns) if one.newest is None else one.turns.send(quantum)
+    except StopIteration as ended:
+        one.vain = 0
+        return ended.value
+    one.vain = one.vain + 1 if one.newest.vain else 0
+    return None
+
+
+def _unfinished(launch: RunningLaunch) -> LaunchReport:
+    diagnostics = launch.state.diagnostics
+    return LaunchReport(diagnostics.reporter.findings, diagnostics.counters.totals())
+
+
+def _report_waiting(one: _RunningByTurns) -> None:
+    """Which workgroups of a launch wait at which instruction for which word."""
+    turn, state = one.newest, one.launch.state
+    assert turn is not None
+    missing = state.geometry.workgroups - sum(len(execution.batch.workgroups) for execution in turn.running)
+    absent = "" if turn.begun else f"; up to {missing} workgroups of the grid have not begun: the device holds no more at once"
+    for batch, poll in ((waiting.batch, poll) for waiting in turn.running for poll in waiting.vain_polls.values()):
+        for slot, region, offset in islice(poll.words(), _SHOWN_WORDS):
+            state.diagnostics.reporter.add(
+                "deadlock", DEADLOCK, "waits for a word that nobody changes", poll.instruction,
+                where=(batch.workgroup(slot), 0, 0), address=region.base + offset, other_site=region.base + offset,
+                note=f"the word holds {poll.value(region, offset)}{absent}",
+            )

@@ -1,0 +1,160 @@
+"""Launches of the reference at once in one memory: every program of all of them is a coroutine, and each may wait for any other.
+
+A program gives way behind each atomic and each turn of a `while` loop; under a seed behind loads and stores too, by chance, and the
+order of programs within a round is drawn. Programs of a kernel that neither polls nor has atomics run as batches. Races are looked
+for between all programs: their numbers follow each other from launch to launch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from tilefw.tile.dialect.atomic_ops import AtomicOp
+from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
+from tilefw.tile.reference.interpret import GridRun, OutOfBudget, ProgramFrame, RefReport
+from tilefw.tile.reference.ordering import Ordering, OrderingOfLaunch
+from tilefw.tile.reference.scheduling import Run
+from tilefw.tile.reference.value import Array, EvaluatedValue
+
+# Rounds in which nobody has done anything but poll words that nobody changed, after which nobody ever will.
+VAIN_ROUNDS = 64
+_GIVES_WAY = 0.25  # how often under a seed, behind a load or a store
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramPoll:
+    """A load or an atomic: by which program, where, and what it found."""
+
+    op: Operation
+    program: int
+    address: Array
+    found: Array
+
+    def same(self, other: ProgramPoll | None) -> bool:
+        """Whether two polls found the same at the same places."""
+        return (
+            other is not None and self.op is other.op and np.array_equal(self.address, other.address)
+            and np.array_equal(self.found, other.found)
+        )
+
+
+class JointRun(GridRun):
+    """One launch of several; `title` names it in reports."""
+
+    title = "the launch"
+    random: np.random.Generator | None = None
+    poll: ProgramPoll | None = None
+    joint = True
+
+    def gives_way(self, op: Operation, frame: ProgramFrame, results: Sequence[EvaluatedValue]) -> bool:
+        if isinstance(op, LoadOp | AtomicOp):
+            self.poll = ProgramPoll(op, int(frame.programs[0]), frame[op.pointer].x, results[0].x)
+            if isinstance(op, AtomicOp):
+                return True
+        elif not isinstance(op, StoreOp):
+            return False
+        return self.random is not None and self.random.random() < _GIVES_WAY
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """What grows when somebody changes memory."""
+        return self.access.changes, self.access.stores
+
+    @property
+    def failed(self) -> bool:
+        return any(finding.severity == "error" for finding in self.findings.found)
+
+    def programs(self) -> Iterator[Run]:
+        """All that runs of it."""
+        alone = any(isinstance(op, AtomicOp | scf.WhileOp) for op in self.function.walk())
+        return self.batches(1 if alone else None)
+
+
+@dataclass(slots=True)
+class _RunningProgram:
+    """A program, or a batch of them, that has not ended; `vain` counts its polls in a row that found what they had found before."""
+
+    launch: JointRun
+    run: Run
+    vain: int = 0
+    polls: dict[int, ProgramPoll] = field(default_factory=dict)
+    newest: ProgramPoll | None = None
+
+    def turn(self) -> tuple[bool, bool]:
+        """Whether it has ended, and whether it has done anything but poll in vain."""
+        launch, before = self.launch, self.launch.progress
+        launch.poll = None
+        try:
+            ended = next(self.run, _ENDED) is _ENDED
+        except OutOfBudget:
+            return True, True
+        poll = launch.poll
+        if ended or launch.progress != before:
+            self.vain = 0
+            return ended, True
+        if poll is None:
+            return False, False
+        again = poll.same(self.polls.get(id(poll.op)))
+        self.polls[id(poll.op)] = self.newest = poll
+        self.vain = self.vain + 1 if again else 0
+        return False, not again
+
+
+_ENDED = object()
+
+
+def run_jointly(launches: Sequence[JointRun], seed: int) -> tuple[RefReport, ...]:
+    """Execute all launches; their reports in their order. One with an error ends the others; where no program can go on, each that
+    waits is reported (TFW0870)."""
+    began = time.perf_counter()
+    random = np.random.default_rng(seed) if seed else None
+    _share(launches, random)
+    running = [_RunningProgram(launch, run) for launch in launches for run in launch.programs()]
+    while running and not any(launch.failed for launch in launches):
+        order = running if random is None else [running[i] for i in random.permutation(len(running))]
+        ended: set[int] = set()
+        for program in order:
+            over, moved = program.turn()
+            if over:
+                ended.add(id(program))
+            if moved:
+                for other in running:
+                    other.vain = 0
+            if program.launch.failed:
+                break
+        running = [program for program in running if id(program) not in ended]
+        if running and all(program.vain > VAIN_ROUNDS for program in running):
+            for program in running:
+                _report_waiting(program)
+            break
+    seconds = time.perf_counter() - began
+    return tuple(RefReport(launch.findings.found, launch.counters, seconds) for launch in launches)
+
+
+def _share(launches: Sequence[JointRun], random: np.random.Generator | None) -> None:
+    """One order of accesses for the programs of all launches."""
+    shared, firsts = Ordering(), np.cumsum([0, *(launch.counters["programs"] for launch in launches)]).tolist()
+
+    def told(program: int) -> str:
+        number = int(np.searchsorted(firsts, program, side="right")) - 1
+        return f"program {launches[number].position(program - firsts[number])} of {launches[number].title}"
+
+    for launch, first in zip(launches, firsts, strict=False):
+        launch.random = random
+        launch.access.ordering, launch.access.told = OrderingOfLaunch(shared, first), told
+
+
+def _report_waiting(program: _RunningProgram) -> None:
+    poll, launch = program.newest, program.launch
+    if poll is None:
+        return
+    launch.findings.add(
+        "deadlock", poll.op, "waits for a word that nobody changes", program=launch.position(poll.program),
+        address=int(poll.address.flat[0]), note=f"the word holds {poll.found.flat[0]}",
+    )

@@ -1,0 +1,148 @@
+"""A simulated node: kernels in plain Triton reach other ranks' heaps, wait for each other, and are told what they do wrong."""
+
+from itertools import pairwise
+
+import node_kernels as kernels
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+
+TARGETS = ["reference", "nvidia-sm80", "amd-cdna3"]
+N = 500
+
+
+def filled(node, name="x"):
+    return node.array([np.arange(N, dtype=np.float32) + 1000 * rank for rank in node.ranks], name=name)
+
+
+def neighbours(node):
+    return [(rank + 1) % node.num_ranks for rank in node.ranks]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_loads_and_stores_reach_the_heap_of_another_rank(target):
+    node = tilefw.node(target, 4)
+    x, got, put = filled(node), node.empty((N,), name="got"), node.empty((N,), name="put")
+    common = (N, node.rank_numbers, neighbours(node), node.heap_bases)
+    node.launch(kernels.load_kernel, (2,), x, got, *common, BLOCK=256)
+    node.launch(kernels.store_kernel, (2,), x, put, *common, BLOCK=256, seed=5)
+    for rank, other in zip(node.ranks, neighbours(node), strict=True):
+        assert np.array_equal(got[rank], x[other])
+        assert np.array_equal(put[other], x[rank])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_atomics_reach_every_rank(target):
+    node = tilefw.node(target, 2)
+    sums, last = node.zeros((N,), "int32"), node.zeros((N,), "int32")
+    node.launch(kernels.add_kernel, (2,), sums, N, node.rank_numbers, node.heap_bases, RANKS=2, BLOCK=256)
+    node.launch(kernels.exchange_kernel, (2,), last, N, node.rank_numbers, node.heap_bases, RANKS=2, BLOCK=256)
+    for rank in node.ranks:
+        assert (sums[rank] == 2).all()
+        assert (last[rank] == 2 - rank).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_consumer_waits_for_the_producer_of_another_rank(target, seed):
+    node = tilefw.node(target, 2)
+    x, buffer, result = filled(node), node.empty((N,), name="buffer"), node.empty((N,), name="result")
+    flags = node.zeros((2,), "int32", name="flags")
+    waits = (1, kernels.consumer, (2,), (buffer, flags, result, N, 256))
+    sends = (0, kernels.producer, (2,), (x, buffer, flags, N, 0, 1, node.heap_bases, 256))
+    node.run([waits, sends], seed=seed)
+    assert np.array_equal(result[1], 2 * x[0])
+    assert (flags[1] == 0).all()
+
+
+@pytest.mark.parametrize("target, ranks, seed", [
+    ("reference", 2, 0), ("reference", 4, 7), ("nvidia-sm80", 4, 0), ("nvidia-sm80", 8, 7), ("amd-cdna3", 2, 7),
+    ("amd-cdna3", 8, 0),
+])
+def test_all_ranks_meet_and_add_up(target, ranks, seed):
+    node = tilefw.node(target, ranks)
+    x, total, flags = filled(node), node.empty((N,), name="total"), node.zeros((ranks,), "int32", name="flags")
+    me, bases = node.rank_numbers, node.heap_bases
+    node.launch(kernels.one_shot_all_reduce, (1,), x, total, flags, N, me, bases, RANKS=ranks, BLOCK=256, seed=seed)
+    for rank in node.ranks:
+        assert np.array_equal(total[rank], np.sum(list(x), axis=0))
+
+
+@pytest.mark.parametrize("target, seed", [("reference", 0), ("reference", 3), ("nvidia-sm80", 0), ("amd-cdna3", 0)])
+def test_a_deadlock_says_who_waits_for_which_word(target, seed):
+    """The producer tells its own rank, and the consumer waits for its own flag: nobody ever sets it."""
+    node = tilefw.node(target, 2)
+    x, buffer, result = filled(node), node.zeros((N,), name="buffer"), node.zeros((N,), name="result")
+    flags = node.zeros((2,), "int32", name="flags")
+    wrong = (0, kernels.producer, (2,), (x, buffer, flags, N, 0, 0, node.heap_bases, 256))
+    waits = (1, kernels.consumer, (2,), (buffer, flags, result, N, 256))
+    with pytest.raises(tilefw.CheckError) as raised:
+        node.run([wrong, waits], seed=seed)
+    assert raised.value.code == "TFW0870"
+    assert "rank 1: program (0, 0, 0) of consumer waits at" in raised.value.note
+    assert "for element 0 of flags on rank 1 (heap +" in raised.value.note
+    assert raised.value.note.count("the word holds 0") >= 1
+    assert (buffer[0] == 0).all()  # nothing was copied back
+
+
+@tilefw.jit
+def beyond(result, flags, n, BLOCK: tl.constexpr):
+    tl.store(result + tl.arange(0, BLOCK), 1.0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_rank_that_faults_ends_the_others_and_is_named(target):
+    node = tilefw.node(target, 2)
+    result, flags = node.zeros((N,), name="result"), node.zeros((2,), "int32", name="flags")
+    waits = (0, kernels.consumer, (1,), (result, flags, result, N, 256))
+    with pytest.raises(tilefw.CheckError, match=r"rank 1, beyond: bounds:") as raised:
+        node.run([waits, (1, beyond, (1,), (result, flags, N, 512))])
+    assert "behind the end of result on rank 1" in str(raised.value)
+    assert "the launches on ranks 0 were ended for it" in raised.value.note
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_no_rank_has_written_is_uninitialised(target):
+    node = tilefw.node(target, 2)
+    never, result = node.empty((N,), name="never"), node.zeros((N,), name="result")
+    with pytest.raises(tilefw.CheckError, match=r"rank 0, load_kernel: initialisation:"):
+        node.launch(
+            kernels.load_kernel, (2,), never, result, N, node.rank_numbers, neighbours(node), node.heap_bases, BLOCK=256
+        )
+
+
+def test_races_between_ranks_are_found_by_the_reference():
+    """A flag that nobody releases orders nothing."""
+    node = tilefw.node("reference", 2)
+    x, result = filled(node), node.zeros((N,), name="result")
+    with pytest.raises(tilefw.CheckError, match="races: ") as raised:
+        node.run([
+            (0, kernels.store_kernel, (2,), (x, result, N, 0, 1, node.heap_bases, 256), {"checks": "default,races"}),
+            (1, kernels.load_kernel, (2,), (result, x, N, 1, 1, node.heap_bases, 256), {"checks": "default,races"}),
+        ])
+    assert "program (0, 0, 0) of store_kernel on rank 0" in str(raised.value) or "on rank 1" in str(raised.value)
+
+
+def test_symmetric_arrays_have_one_shape_and_fit_the_heap():
+    node = tilefw.node("reference", 2, heap_bytes=8192)
+    with pytest.raises(tilefw.LaunchError, match="rank 1 has float64"):
+        node.array([np.zeros(3), np.zeros(4)])
+    node.zeros((1000,))
+    with pytest.raises(tilefw.LaunchError, match="the symmetric heaps are full"):
+        node.zeros((1000,))
+
+
+def test_every_array_is_at_one_offset_of_all_heaps_and_bases_differ():
+    node = tilefw.node("reference", 8)
+    assert len(set(node.heap_bases.tolist())) == 8
+    arrays = [node.zeros((n,), "int8") for n in (1, 1000, 3000)]
+    assert all(a.offset + a.nbytes < b.offset for a, b in pairwise(arrays))
+    assert node.context(3).tolist() == [3, 8, *node.heap_bases]
+
+
+def test_a_target_that_cannot_is_refused_by_what_it_lacks():
+    with pytest.raises(tilefw.UnsupportedError, match="does not run several launches at once") as raised:
+        tilefw.node("cpu", 2)
+    assert "launch_jointly" in raised.value.note
