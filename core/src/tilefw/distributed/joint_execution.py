@@ -27,7 +27,8 @@ from tilefw.runtime.arguments.arrays import HostArray, storages
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.arguments.unwritten import unwritten
 from tilefw.runtime.bug_guard import guarded
-from tilefw.runtime.executor import Executor, ForgettingDevice, PlacingDevice
+from tilefw.runtime.device_abilities import ForgettingDevice, PlacingDevice
+from tilefw.runtime.executor import Executor
 from tilefw.runtime.launch_site import LaunchSite, site
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.prints import printing

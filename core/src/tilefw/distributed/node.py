@@ -21,7 +21,7 @@ from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, MOST_RANKS, Symmetr
 from tilefw.runtime import config
 from tilefw.runtime.arguments import unwritten
 from tilefw.runtime.arguments.arrays import host_array
-from tilefw.runtime.arguments.node_context import in_context
+from tilefw.runtime.arguments.rank_context import in_context
 from tilefw.runtime.debugged import DEBUGGER
 from tilefw.runtime.executor import executor_for
 from tilefw.runtime.launchable import Launchable

@@ -8,16 +8,17 @@ from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
+from tilefw import node_context
 from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.device import ArrayDescriptor, Scalar, Struct
 from tilefw.api.dtypes import DType, dtype
 from tilefw.api.errors import LaunchError
 from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.print_records import HIDDEN
-from tilefw.runtime.arguments import node_context
 from tilefw.runtime.arguments.array_measures import is_measure, measure
 from tilefw.runtime.arguments.arrays import ARRAYS, HostArray, array_argument, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
+from tilefw.runtime.arguments.rank_context import rank_context
 from tilefw.runtime.arguments.struct_argument import is_struct, struct
 
 Bound = HostArray | DeviceArray | Scalar | Struct | ArrayDescriptor | None  # ready for a launch; None is the null pointer
@@ -153,7 +154,7 @@ def _hidden(entry: Entry, parameter: Parameter, before: Sequence[Bound] | None) 
 
         return print_buffer()
     if parameter.hidden == node_context.HIDDEN:
-        return node_context.node_context(entry.name)
+        return rank_context(entry.name)
     raise LaunchError(
         f"kernel {entry.name} has a hidden parameter {parameter.name} ({parameter.hidden}) that this runtime cannot fill",
         code="TFW0326", help="name every parameter, hidden ones too",

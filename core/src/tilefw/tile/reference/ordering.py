@@ -184,7 +184,7 @@ class OrderingOfLaunch(Ordering):
     on, and so are those that answers name."""
 
     def __init__(self, shared: Ordering, first: int) -> None:
-        self._clocks, self._left, self._loads, self._numbers = shared._clocks, shared._left, shared._loads, shared._numbers
+        vars(self).update(vars(shared))  # what all of them add to
         self._first = first
 
     def unseen(self, record: Record, index: Array, owner: Array) -> Array:
@@ -205,8 +205,17 @@ class OrderingOfLaunch(Ordering):
     def acquire(self, program: int, addresses: Array) -> None:
         super().acquire(program + self._first, addresses)
 
+    def read(self, program: int, addresses: Array) -> None:
+        super().read(program + self._first, addresses)
+
+    def fence(self, program: int, acquires: bool, releases: bool) -> None:
+        super().fence(program + self._first, acquires, releases)
+
     def release(self, program: int, addresses: Array) -> None:
         super().release(program + self._first, addresses)
+
+    def publish(self, program: int, addresses: Array) -> None:
+        super().publish(program + self._first, addresses)
 
 
 def _by_pair(a: Array, b: Array, function: Callable[[int, int], int]) -> Array:

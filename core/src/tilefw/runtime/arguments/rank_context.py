@@ -1,6 +1,4 @@
-"""The hidden argument of a kernel that knows its place in a node: the address of its rank's context, while a node binds launches.
-
-The context is an array of int64: the rank, the number of ranks, and the base of each rank's symmetric heap."""
+"""The hidden argument of a kernel that knows its place in a node: the context of its rank, while a node binds launches."""
 
 from __future__ import annotations
 
@@ -11,8 +9,7 @@ from contextvars import ContextVar
 from tilefw.api.errors import LaunchError
 from tilefw.runtime.arguments.arrays import HostArray
 
-HIDDEN = "node_context"  # what `Parameter.hidden` says
-_CONTEXT: ContextVar[HostArray | None] = ContextVar("tilefw_node_context", default=None)
+_CONTEXT: ContextVar[HostArray | None] = ContextVar("tilefw_rank_context", default=None)
 
 
 @contextmanager
@@ -25,7 +22,7 @@ def in_context(context: HostArray) -> Iterator[None]:
         _CONTEXT.reset(token)
 
 
-def node_context(kernel: str) -> HostArray:
+def rank_context(kernel: str) -> HostArray:
     """The context of the rank whose launch is bound. Raises LaunchError TFW0871 where there is none."""
     found = _CONTEXT.get()
     if found is None:
