@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from links_rows import CannotModelError, Row
 
-from tilefw.distributed.links.collectives import OPERATIONS, Collective, all_reduce_over_nodes, collective, direct_all_reduce
+from tilefw.distributed.links.collectives import OPERATIONS, PlayedCollective, all_reduce_over_nodes, collective, direct_all_reduce
 from tilefw.distributed.links.system import System
 from tilefw.distributed.links.tokens import Routing
 
@@ -48,7 +48,7 @@ def _large(row: Row) -> float:
     raise CannotModelError("the row has no size")
 
 
-def _shown(row: Row, found: Collective) -> Predicted:
+def _shown(row: Row, found: PlayedCollective) -> Predicted:
     sized = row if row.size else replace(row, size=_large(row))
     choice = found.choice
     return sized.in_unit(found.microseconds), f"{choice.algorithm}, {choice.protocol}"

@@ -22,7 +22,7 @@ OPERATIONS = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
 
 
 @dataclass(frozen=True)
-class Collective:
+class PlayedCollective:
     """A collective that was played: `microseconds` from launch to end, of which `launch` are before the first byte."""
 
     choice: AlgorithmChoice
@@ -31,7 +31,7 @@ class Collective:
     microseconds: float
 
 
-def collective(system: System, operation: str, ranks: int, size: float, algorithm: str = "") -> Collective:
+def collective(system: System, operation: str, ranks: int, size: float, algorithm: str = "") -> PlayedCollective:
     """`operation` among `ranks` devices of one node; `size` as nccl-tests counts: the bytes of the whole array of a rank. The
     library chooses unless `algorithm` does. Raises CodeError TFW0668 for what is not there."""
     check_collective(system, operation, ranks, size)
@@ -51,10 +51,10 @@ def collective(system: System, operation: str, ranks: int, size: float, algorith
         launch = system.launch(choice.protocol)
         steps = RING_STEPS[operation] * (ranks - 1)
         ring_collective(network, fabric, size, steps, system.ring(choice.protocol, ranks))
-    return Collective(choice, launch, network, launch + network.run())
+    return PlayedCollective(choice, launch, network, launch + network.run())
 
 
-def direct_all_reduce(system: System, algorithm: str, ranks: int, size: float, kernel: str) -> Collective:
+def direct_all_reduce(system: System, algorithm: str, ranks: int, size: float, kernel: str) -> PlayedCollective:
     """An all-reduce of `kernel`, whose launch and rate are figures of the system (`KERNEL_launch`, `KERNEL_rate`), by one of
     `ALGORITHMS`; raises CodeError TFW0668."""
     if algorithm not in ALGORITHMS:
@@ -67,10 +67,10 @@ def direct_all_reduce(system: System, algorithm: str, ranks: int, size: float, k
     launch = system[f"{kernel}_launch"] + system["direct_peer"] * (ranks - 1)
     if len(phases) > 1:
         launch += system[f"{kernel}_phase"] * (len(phases) - 1)
-    return Collective(AlgorithmChoice(algorithm, kernel, 0.0), launch, network, launch + network.run())
+    return PlayedCollective(AlgorithmChoice(algorithm, kernel, 0.0), launch, network, launch + network.run())
 
 
-def all_reduce_over_nodes(system: System, count: int, size: float) -> Collective:
+def all_reduce_over_nodes(system: System, count: int, size: float) -> PlayedCollective:
     """All ranks of `count` nodes; `system` has the figures of a node and of its cards (`node_*`, `card_*`)."""
     check_collective(system, "all_reduce", 2, size)
     network = Network()
@@ -78,7 +78,7 @@ def all_reduce_over_nodes(system: System, count: int, size: float) -> Collective
     protocol = "ll" if size < system["card_ll_bytes"] else "simple"
     launch = system[f"card_{protocol}_launch"]
     all_reduce_of_nodes(network, nodes, size)
-    return Collective(AlgorithmChoice("nodes", protocol, 0.0), launch, network, launch + network.run())
+    return PlayedCollective(AlgorithmChoice("nodes", protocol, 0.0), launch, network, launch + network.run())
 
 
 def check_collective(system: System, operation: str, ranks: int, size: float) -> None:
@@ -91,10 +91,10 @@ def check_collective(system: System, operation: str, ranks: int, size: float) ->
         raise CodeError(f"a collective of {size} bytes", code=_CODE, help="the bytes of a rank's whole array: finite, above 0")
 
 
-def _exchange(system: System, network: Network, fabric: Fabric, size: float) -> Collective:
+def _exchange(system: System, network: Network, fabric: Fabric, size: float) -> PlayedCollective:
     ranks = len(fabric)
     protocol = "ll" if size / ranks <= system["exchange_ll_bytes"] else "simple"
     ramp = (system["exchange_ramp_bytes"], system["exchange_ramp_rate"]) if "exchange_ramp_rate" in system else (0.0, float("inf"))
     all_to_all(network, fabric, size, Exchange(system["exchange_rate"], system["exchange_copy_rate"], *ramp))
     launch = system[f"exchange_{protocol}_launch"] + system["exchange_peer"] * (ranks - 1)
-    return Collective(AlgorithmChoice("exchange", protocol, 0.0), launch, network, launch + network.run())
+    return PlayedCollective(AlgorithmChoice("exchange", protocol, 0.0), launch, network, launch + network.run())

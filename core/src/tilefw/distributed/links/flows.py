@@ -33,10 +33,6 @@ class LinkTransfer:
     on_arrived: list[LinkTransfer] = field(default_factory=list)
     begin: float = -1.0
     sent: float = -1.0
-    rate: float = 0.0
-    left: float = 0.0
-    since: float = 0.0
-    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +101,32 @@ class Network:
         return carried
 
 
+@dataclass(slots=True)
+class _Bundle:
+    """Transfers over the same ports under the same limit, which always have the same rate: when `served` bytes have gone to each,
+    those end that `ends` has with as many."""
+
+    number: int
+    ports: tuple[int, ...]
+    limit: float
+    ends: list[tuple[float, int]] = field(default_factory=list)
+    served: float = 0.0
+    since: float = 0.0
+    rate: float = 0.0
+    version: int = 0
+
+
 class _Playback:
     """Time moves from event to event; events of one moment are taken together, then rates are shared anew where flows changed."""
 
     def __init__(self, ports: Sequence[Port], transfers: Sequence[LinkTransfer]) -> None:
         self.rates = [port.rate for port in ports]
-        self.active: list[set[int]] = [set() for _ in ports]
+        self.active: list[set[int]] = [set() for _ in ports]  # bundles with transfers, by port
         self.transfers = transfers
-        self.heap: list[tuple[float, int, int]] = []  # time, number, version; version -1: the transfer has arrived
-        self.changed: set[int] = set()
+        self.bundles: list[_Bundle] = []
+        self.by_way: dict[tuple[tuple[int, ...], float], _Bundle] = {}
+        self.heap: list[tuple[float, int, int]] = []  # time, bundle, its version; ~number and -1: the transfer has arrived
+        self.changed: dict[int, None] = {}  # ports, in an order that is the same in every run
         self.now = self.end = 0.0
         self.done = 0
 
@@ -127,11 +140,10 @@ class _Playback:
             limit = self.now * (1 + _SAME)
             while heap and heap[0][0] <= limit:
                 _, number, version = heappop(heap)
-                one = self.transfers[number]
                 if version == -1:
-                    self._release(one.on_arrived)
-                elif version == one.version:
-                    self._sent(one)
+                    self._release(self.transfers[~number].on_arrived)
+                elif version == self.bundles[number].version:
+                    self._end_first(self.bundles[number])
             if self.changed:
                 self._share()
         if self.done < len(self.transfers):
@@ -146,91 +158,116 @@ class _Playback:
                 self._begin(one)
 
     def _begin(self, one: LinkTransfer) -> None:
-        now = self.now
-        one.begin = one.since = now
-        one.left = one.size
+        one.begin = self.now
         if not one.size:
             self._sent(one)
             return
-        alone = True
-        for port in one.ports:
-            users = self.active[port]
-            users.add(one.number)
-            alone = alone and len(users) == 1
-        if not alone:
-            self.changed.update(one.ports)
-            return
-        rate = one.limit
-        for port in one.ports:
-            rate = min(rate, self.rates[port])
-        one.rate = rate
-        one.version += 1
-        heappush(self.heap, (now + one.size / rate, one.number, one.version))
+        bundle = self.by_way.get((one.ports, one.limit))
+        if bundle is None:
+            bundle = _Bundle(len(self.bundles), one.ports, one.limit)
+            self.bundles.append(bundle)
+            self.by_way[one.ports, one.limit] = bundle
+        if bundle.ends:
+            self._serve(bundle)
+        else:
+            bundle.served, bundle.since, bundle.rate = 0.0, self.now, 0.0
+            for port in one.ports:
+                self.active[port].add(bundle.number)
+        heappush(bundle.ends, (bundle.served + one.size, one.number))
+        self._mark(bundle)
+
+    def _mark(self, bundle: _Bundle) -> None:
+        if bundle.ports:
+            for port in bundle.ports:
+                self.changed[port] = None
+        elif bundle.ends:  # work of agents alone, which nothing else slows
+            self._set_rate(bundle, bundle.limit)
+
+    def _serve(self, bundle: _Bundle) -> None:
+        bundle.served += bundle.rate * (self.now - bundle.since)
+        bundle.since = self.now
+
+    def _end_first(self, bundle: _Bundle) -> None:
+        """The transfer with the fewest bytes left has ended, and all that have as few."""
+        ends = bundle.ends
+        bundle.served, bundle.since = ends[0][0], self.now
+        bundle.version += 1
+        most = bundle.served * (1 + _SAME)
+        ended = []
+        while ends and ends[0][0] <= most:
+            ended.append(self.transfers[heappop(ends)[1]])
+        if not ends:
+            for port in bundle.ports:
+                self.active[port].discard(bundle.number)
+        self._mark(bundle)
+        for one in ended:
+            self._sent(one)
 
     def _sent(self, one: LinkTransfer) -> None:
         one.sent = self.now
-        one.rate = 0.0
-        one.version += 1
         self.done += 1
-        if one.size:
-            for port in one.ports:
-                users = self.active[port]
-                users.discard(one.number)
-                if users:
-                    self.changed.add(port)
         arrived = self.now + one.latency
         self.end = max(self.end, arrived)
         if one.latency and one.on_arrived:
-            heappush(self.heap, (arrived, one.number, -1))
+            heappush(self.heap, (arrived, ~one.number, -1))
         else:
             self._release(one.on_arrived)
         self._release(one.on_sent)
 
     def _share(self) -> None:
-        while self.changed:
-            flows = self._flows_that_meet(self.changed.pop())
-            if flows:
-                self._fill(flows)
+        active, changed = self.active, self.changed
+        while changed:
+            users = active[changed.popitem()[0]]
+            if not users:
+                continue
+            bundle = self.bundles[next(iter(users))]
+            if all(len(active[port]) == 1 for port in bundle.ports):
+                for port in bundle.ports:
+                    changed.pop(port, None)
+                count = len(bundle.ends)
+                self._set_rate(bundle, min(bundle.limit, *(self.rates[port] / count for port in bundle.ports)))
+            else:
+                self._fill(self._bundles_that_meet(bundle))
 
-    def _flows_that_meet(self, port: int) -> set[int]:
-        """All flows that share a port with one that shares a port … with a flow of this one."""
-        flows: set[int] = set()
-        ports, seen = [port], {port}
+    def _bundles_that_meet(self, first: _Bundle) -> dict[int, _Bundle]:
+        """All bundles that share a port with one that shares a port … with the first."""
+        found = {first.number: first}
+        ports = list(first.ports)
+        seen = set(ports)
         while ports:
-            for number in self.active[ports.pop()] - flows:
-                flows.add(number)
-                new = [p for p in self.transfers[number].ports if p not in seen]
-                seen.update(new)
-                ports += new
-        self.changed -= seen
-        return flows
+            port = ports.pop()
+            self.changed.pop(port, None)
+            for number in self.active[port]:
+                if number not in found:
+                    found[number] = bundle = self.bundles[number]
+                    new = [p for p in bundle.ports if p not in seen]
+                    seen.update(new)
+                    ports += new
+        return found
 
-    def _fill(self, flows: set[int]) -> None:
-        """Max-min: the tightest port or limit decides for its flows, then the rest share what is left."""
-        open_flows = {number: self.transfers[number] for number in flows}
+    def _fill(self, waiting: dict[int, _Bundle]) -> None:
+        """Max-min: the tightest port or limit decides for its transfers, then the rest share what is left."""
         left: dict[int, float] = {}
         count: dict[int, int] = {}
-        for one in open_flows.values():
+        for one in waiting.values():
             for port in one.ports:
                 left[port] = self.rates[port]
-                count[port] = count.get(port, 0) + 1
-        while open_flows:
+                count[port] = count.get(port, 0) + len(one.ends)
+        while waiting:
             fair = {port: left[port] / count[port] for port in left if count[port]}
-            bounds = {n: min(one.limit, *(fair[p] for p in one.ports)) for n, one in open_flows.items()}
+            bounds = {number: min(one.limit, *(fair[port] for port in one.ports)) for number, one in waiting.items()}
             rate = min(bounds.values())
             for number, bound in bounds.items():
                 if bound > rate * (1 + _SAME):
                     continue
-                one = open_flows.pop(number)
+                one = waiting.pop(number)
                 self._set_rate(one, rate)
                 for port in one.ports:
-                    left[port] = max(left[port] - rate, 0.0)
-                    count[port] -= 1
+                    left[port] = max(left[port] - rate * len(one.ends), 0.0)
+                    count[port] -= len(one.ends)
 
-    def _set_rate(self, one: LinkTransfer, rate: float) -> None:
-        if abs(rate - one.rate) <= _SAME * rate:
-            return
-        one.left = max(one.left - one.rate * (self.now - one.since), 0.0)
-        one.since, one.rate = self.now, rate
-        one.version += 1
-        heappush(self.heap, (self.now + one.left / rate, one.number, one.version))
+    def _set_rate(self, bundle: _Bundle, rate: float) -> None:
+        self._serve(bundle)
+        bundle.rate = rate
+        bundle.version += 1
+        heappush(self.heap, (self.now + (bundle.ends[0][0] - bundle.served) / rate, bundle.number, bundle.version))
