@@ -1,10 +1,16 @@
 """The model of links: time of transfers between devices, on published figures of their systems."""
 
-from tilefw.distributed.links.collectives import OPERATIONS, PlayedCollective, all_reduce_over_nodes, collective, direct_all_reduce
+from tilefw.distributed.links.collectives import (
+    OPERATIONS,
+    PlayedCollective,
+    all_reduce_over_nodes,
+    collective,
+    direct_all_reduce,
+)
 from tilefw.distributed.links.flows import Network
 from tilefw.distributed.links.system import System, read_system, system_names
 
 __all__ = [
-    "OPERATIONS", "PlayedCollective", "Network", "System", "all_reduce_over_nodes", "collective", "direct_all_reduce", "read_system",
-    "system_names",
+    "OPERATIONS", "Network", "PlayedCollective", "System", "all_reduce_over_nodes", "collective", "direct_all_reduce",
+    "read_system", "system_names",
 ]
