@@ -7,11 +7,12 @@ its branch, for the branch without that turn has the same ends. When no branch i
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 
 from tilefw.sim.memory.litmus.outcomes import Tally
 from tilefw.sim.memory.litmus.test import LitmusTest
 from tilefw.sim.memory.litmus.threads import Execution
-from tilefw.sim.memory.views.machine import MemoryRules, ViewMachine
+from tilefw.sim.memory.views.machine import MemoryRules, PassedTooFar, ViewMachine
 
 
 class Enumeration:
@@ -86,6 +87,7 @@ def _successors(execution: Execution, number: int) -> Iterator[Execution]:
         while prefix is not None:
             successor = execution.copy()
             choices = successor.machine.choices = Enumeration(prefix)
-            successor.step(number, wait)
-            yield successor
+            with suppress(PassedTooFar):
+                successor.step(number, wait)
+                yield successor
             prefix = choices.following()

@@ -6,7 +6,7 @@ from tilefw.sim.memory.litmus.outcomes import Tally
 from tilefw.sim.memory.litmus.test import LitmusTest
 from tilefw.sim.memory.litmus.threads import Execution
 from tilefw.sim.memory.views.adversary import Adversary
-from tilefw.sim.memory.views.machine import MemoryRules, ViewMachine
+from tilefw.sim.memory.views.machine import MemoryRules, PassedTooFar, ViewMachine
 
 STEPS = 2000
 """Steps after which a schedule counts as stuck: the adversary is fair, so a loop that can end does."""
@@ -18,7 +18,11 @@ def sample(test: LitmusTest, schedules: int, seed: int = 0, rules: MemoryRules |
     adversary = Adversary(seed)
     for run in range(1, schedules + 1):
         tally.runs = run
-        execution = _run(test, adversary, rules)
+        try:
+            execution = _run(test, adversary, rules)
+        except PassedTooFar:
+            tally.impossible += 1
+            continue
         if execution is None:
             tally.stuck += 1
             continue

@@ -18,7 +18,6 @@ _COMBINE: dict[str, Callable[[int, int], int]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
     "min": min, "max": max, "exch": lambda old, new: new,
 }
-_ORDERING = ("fence", "sync", "arrive")
 
 
 @dataclass(slots=True)
@@ -100,8 +99,6 @@ class Execution:
         for other in steps[thread.at + 1 :]:
             if step.register in other.needs or other.kind == "branch" or other.address == step.address:
                 return False
-            if other.kind in _ORDERING and step.order != "weak":
-                return False
             if other.kind in ("store", "update"):
                 return True
         return False
@@ -117,7 +114,7 @@ class Execution:
             self._complete(number, register)
         thread.at += 1
         if wait:
-            thread.flight[step.register] = self.machine.reserve(number), step
+            thread.flight[step.register] = self.machine.issue(number), step
         else:
             self._perform(number, thread, step)
         while thread.at < len(steps) and (local := steps[thread.at]).kind in ("set", "branch") and not self._due(number, local):
@@ -134,13 +131,12 @@ class Execution:
     # -- parts
 
     def _due(self, number: int, step: LitmusStep) -> list[str]:
-        """Registers whose loads must be there before the step: it needs or writes them, or they may not be passed by it."""
+        """Registers whose loads must be there before the step: it needs or writes them, or goes to their location."""
         location = self.test.aliases.get(step.address, (step.address,))[0] if step.address else None
         due: list[str] = []
         for register, (_, load) in self.threads[number].flight.items():
             same = location is not None and self.test.aliases.get(load.address, (load.address,))[0] == location
-            orders = step.kind in _ORDERING or step.order in ("acquire", "release", "acq_rel")
-            if register in step.needs or register == step.register or same or (load.order != "weak" and orders):
+            if register in step.needs or register == step.register or same:
                 due.append(register)
         return due
 

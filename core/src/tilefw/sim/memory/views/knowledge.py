@@ -16,6 +16,8 @@ Clock = tuple[int, ...]
 FenceStep = tuple[str, int]
 ALIAS: FenceStep = ("", -1)
 Path = tuple[FenceStep, ...]
+# An event that may be known: its agent, its number, its label, its agent's workgroup.
+KnownEvent = tuple[int, int, EventLabel, int]
 
 
 def later(one: Clock, other: Clock) -> Clock:
@@ -55,8 +57,8 @@ class Knowledge:
         """Equal for equal knowledge."""
         return self.clock, tuple(sorted(self.through.items()))
 
-    def reaches(self, event: tuple[int, int, EventLabel, int], label: EventLabel, group: int) -> bool:
-        """Whether `event` (agent, number, label, group) is before an access of this label in this group, on its way to memory."""
+    def reaches(self, event: KnownEvent, label: EventLabel, group: int) -> bool:
+        """Whether `event` is before an access of this label in this group, on its way to memory."""
         agent, number, source, source_group = event
         if source.address == label.address and source.way == label.way and (not source.way or source_group == group):
             return self.clock[agent] >= number

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilefw.sim.memory.views.events import EventLabel
-from tilefw.sim.memory.views.knowledge import Knowledge
+from tilefw.sim.memory.views.knowledge import Knowledge, KnownEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class MadeRead:
-    """A read: the message that it took, those that it knew, and whose event it is."""
+    """A read: the message that it took, those that it knew, whose event it is, what its agent knew there, and how it read."""
 
     message: int
     known: int
     agent: int
     number: int
+    knowledge: Knowledge
+    label: EventLabel
+    group: int
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -57,11 +60,11 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(slots=True)
 class MemoryLocation:
-    """The messages, `before[i]` those before message i, who observed each (agent, number, label, group), and the reads."""
+    """The messages, `before[i]` those before message i, who observed each, and the reads."""
 
     messages: list[Message]
     before: list[int] = field(default_factory=lambda: [0])
-    observers: list[tuple[tuple[int, int, EventLabel, int], ...]] = field(default_factory=lambda: [()])
+    observers: list[tuple[KnownEvent, ...]] = field(default_factory=lambda: [()])
     reads: list[MadeRead] = field(default_factory=list)
 
     def copy(self) -> MemoryLocation:

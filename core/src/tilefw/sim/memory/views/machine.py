@@ -3,7 +3,7 @@
 The rules are those that scoped memory models share: a release carries what its agent knows, an acquire that reads from it (or from
 updates of it) learns that, if each one's scope has the other; fences do so for the accesses around them; sc fences that have each
 other in scope are in one order. A weak access neither carries nor learns. A read takes any message that no known one is after.
-An event may be given its place in program order first and be made later (`reserve`): loads in flight, passed by later stores.
+An event may be given its place in program order first and be made later (`issue`): loads in flight, passed by later stores.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from tilefw.sim.memory.views.adversary import Choices
 from tilefw.sim.memory.views.events import GENERIC, EventLabel, Order, Participant, SyncScope
-from tilefw.sim.memory.views.knowledge import ALIAS, Knowledge
+from tilefw.sim.memory.views.knowledge import ALIAS, Knowledge, KnownEvent
 from tilefw.sim.memory.views.location import CarriedRelease, MadeRead, MemoryLocation, Message
 
 INITIAL = EventLabel(None)
+
+
+class PassedTooFar(Exception):
+    """A read was passed by so much that no message is left which it may take: a course of events that cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,11 @@ class AgentView:
     carried: dict[object, tuple[CarriedRelease, ...]] = field(default_factory=dict)
     fenced: tuple[CarriedRelease, ...] = ()
     met: tuple[tuple[CarriedRelease, object], ...] = ()
+    flight: dict[int, tuple[EventLabel, ...]] = field(default_factory=dict)
+    """Reads that are issued and not made: the number of each, and the fences that passed it."""
 
     def copy(self) -> AgentView:
-        return AgentView(self.known, {**self.carried}, self.fenced, self.met)
+        return AgentView(self.known, {**self.carried}, self.fenced, self.met, {**self.flight})
 
 
 class ViewMachine:
@@ -91,7 +97,13 @@ class ViewMachine:
         """The value that a location holds before anybody stores."""
         self.locations[self._name(address)[0]] = MemoryLocation([Message(-1, 0, value, INITIAL, -1)])
 
-    def reserve(self, agent: int) -> ReservedEvent:
+    def issue(self, agent: int) -> ReservedEvent:
+        """The place of a read that is made later."""
+        place = self._reserve(agent)
+        self.agents[agent].flight[place.number] = ()
+        return place
+
+    def _reserve(self, agent: int) -> ReservedEvent:
         """The next place in the agent's program order."""
         view = self.agents[agent]
         number = view.known.clock[agent] + 1
@@ -105,11 +117,12 @@ class ViewMachine:
     ) -> int:
         """Read a value that the agent may still see; `place` where the load was issued, if that was earlier."""
         name, location, label = self._target(address, order, scope, way)
-        place = place or self.reserve(agent)
+        place = place or self._reserve(agent)
         known = location.known(place.known, label, self._groups[agent])
         options = self._options(location, place, label, known)
         index = options[self.choices.message(agent, name, options)]
         self._read(location, index, known, place, label)
+        self._made(location, place, label)
         return location.messages[index].value
 
     def store(
@@ -117,7 +130,7 @@ class ViewMachine:
     ) -> None:
         """Add a message, after all that the agent knows there; where order is free it may be put before newer ones."""
         _, location, label = self._target(address, order, scope, way)
-        place = self.reserve(agent)
+        place = self._reserve(agent)
         known = location.known(place.known, label, self._groups[agent])
         message = Message(agent, place.number, value, label, self._groups[agent], place.known, self._carries(place, label))
         if not self._place(location, message, known):
@@ -129,16 +142,17 @@ class ViewMachine:
     ) -> int:
         """Read-modify-write: the old value; nothing is stored where `function` gives None (a failed compare-and-swap)."""
         name, location, label = self._target(address, order, scope, way)
-        place = place or self.reserve(agent)
+        place = place or self._reserve(agent)
         known = location.known(place.known, label, self._groups[agent])
         options = self._options(location, place, label, known)
-        while True:
+        while options:
             chosen = self.choices.message(agent, name, options)
             index = options.pop(chosen)
             source = location.messages[index]
             value = function(source.value)
             if value is None:
                 self._read(location, index, known, place, label)
+                self._made(location, place, label)
                 return source.value
             message = Message(agent, place.number, value, label, self._groups[agent], place.known, (), index)
             if self._place(location, message, known | 1 << index):
@@ -149,15 +163,19 @@ class ViewMachine:
                 if self.rules.release_sequences and self._strong(source, agent, label):
                     carried = tuple(dict.fromkeys((*carried, *source.releases)))
                 location.messages[-1] = replace(message, known=place.known, releases=carried)
+                self._made(location, place, label)
                 return source.value
+        raise PassedTooFar
 
     # -- order
 
     def fence(self, agent: int, order: Order, scope: SyncScope) -> None:
         """A fence: learns of releases that earlier reads met, later stores carry what is known here."""
         label = EventLabel(None, order, scope)
-        place = self.reserve(agent)
+        place = self._reserve(agent)
         view = self.agents[agent]
+        for number in view.flight:
+            view.flight[number] = (*view.flight[number], label)
         if label.acquires and self.rules.fences_learn:
             self._learn(agent, label, [release for release, _ in view.met])
         if order == "sc" and self.rules.total_fences:
@@ -172,13 +190,13 @@ class ViewMachine:
     def fence_way(self, agent: int, way: str) -> None:
         """A fence between the generic way to memory and another, of the agent's workgroup."""
         view = self.agents[agent]
-        self.reserve(agent)
+        self._reserve(agent)
         view.known = view.known.passed((way, self._groups[agent]))
 
     def fence_names(self, agent: int) -> None:
         """A fence between addresses that name one location."""
         view = self.agents[agent]
-        self.reserve(agent)
+        self._reserve(agent)
         view.known = view.known.passed(ALIAS)
 
     def barrier(self, arrived: Sequence[Knowledge], leaving: Sequence[int]) -> None:
@@ -190,7 +208,7 @@ class ViewMachine:
 
     def arrive(self, agent: int) -> Knowledge:
         """What an agent brings to a barrier."""
-        self.reserve(agent)
+        self._reserve(agent)
         return self.agents[agent].known
 
     def finals(self, address: object) -> list[int]:
@@ -202,8 +220,8 @@ class ViewMachine:
         """Equal for equal states, however they were reached."""
         return (
             tuple((a.known.key(), _carried(a.fenced), tuple((k, _carried(v)) for k, v in sorted(a.carried.items(), key=str)),
-                   frozenset((k, _carried((r,))) for r, k in a.met)) for a in self.agents),
-            tuple(_location_key(location) for location in self.locations.values()),
+                   frozenset((k, _carried((r,))) for r, k in a.met), tuple(sorted(a.flight.items()))) for a in self.agents),
+            tuple(_location_key(location, any(a.flight for a in self.agents)) for location in self.locations.values()),
             frozenset(_carried(self._total)),
         )
 
@@ -217,15 +235,46 @@ class ViewMachine:
         return name, self.locations[name], EventLabel(generic, order, scope, way if self.rules.ways else GENERIC)
 
     def _options(self, location: MemoryLocation, place: ReservedEvent, label: EventLabel, known: int) -> list[int]:
-        """Readable messages; of a load that others may have passed, without those that were stored knowing of it."""
+        """Readable messages; of a read that others have passed, those with which all that was done since still is right."""
         options = location.readable(known)
-        if self.agents[place.agent].known.clock[place.agent] == place.number:
+        fences = self.agents[place.agent].flight.get(place.number)
+        if fences is None:
             return options
         event = (place.agent, place.number, label, self._groups[place.agent])
-        return [i for i in options if not self._knew(location.messages[i], event)]
+        options = [index for index in options if self._late(location, index, event, fences)]
+        if not options:
+            raise PassedTooFar
+        return options
 
-    def _knew(self, message: Message, event: tuple[int, int, EventLabel, int]) -> bool:
-        return message.known is not None and message.known.reaches(event, message.label, message.group)
+    def _late(self, location: MemoryLocation, index: int, event: KnownEvent, fences: Sequence[EventLabel]) -> bool:
+        """Whether a read that others have passed may take a message: nobody who knew of the read stored it, or read or stored there
+        as if it had taken an older one, and no fence since would have learnt of it."""
+        agent, _, label, _ = event
+        message = location.messages[index]
+        if message.known is not None and message.known.reaches(event, message.label, message.group):
+            return False
+        if not self._strong(message, agent, label):
+            return True
+        if any(fence.acquires and self._synchronises(r, agent, fence) for fence in fences for r in message.releases):
+            return False
+        return all(
+            location.before[other] >> index & 1
+            for other, stored in enumerate(location.messages)
+            if stored.known is not None and stored.known.reaches(event, stored.label, stored.group)
+        ) and not any(
+            location.before[index] >> read.message & 1
+            for read in location.reads
+            if read.knowledge.reaches(event, read.label, read.group)
+        )
+
+    def _made(self, location: MemoryLocation, place: ReservedEvent, label: EventLabel) -> None:
+        """A read is made: if others have passed it, those who knew of it know what it took and stored."""
+        if self.agents[place.agent].flight.pop(place.number, None) is None:
+            return
+        event = (place.agent, place.number, label, self._groups[place.agent])
+        for number, read in enumerate(location.reads):
+            if read.knowledge.reaches(event, read.label, read.group):
+                location.reads[number] = replace(read, known=location.known(read.knowledge, read.label, read.group))
 
     def _strong(self, message: Message, agent: int, label: EventLabel) -> bool:
         """Whether a message and an access are strong to each other: one address, one way, each in the other's scope."""
@@ -241,7 +290,7 @@ class ViewMachine:
 
     def _read(self, location: MemoryLocation, index: int, known: int, place: ReservedEvent, label: EventLabel) -> None:
         agent, message = place.agent, location.messages[index]
-        location.reads.append(MadeRead(index, known, agent, place.number))
+        location.reads.append(MadeRead(index, known, agent, place.number, place.known, label, self._groups[agent]))
         strong = self._strong(message, agent, label)
         if not strong and self.rules.weak_reads_learn_nothing:
             return
@@ -286,20 +335,32 @@ class ViewMachine:
         for index, other in enumerate(location.messages):
             if self._strong(other, message.agent, message.label):
                 related |= 1 << index
-        free = [index for index in range(len(location.messages)) if related >> index & 1 and not known >> index & 1]
+        forced = self._knowing(location, message)
+        free = [index for index in range(len(location.messages)) if related >> index & 1 and not (known | forced) >> index & 1]
         for subset in self.choices.placements(len(free)):
-            after = sum(1 << index for place, index in enumerate(free) if subset >> place & 1)
+            after = forced | sum(1 << index for place, index in enumerate(free) if subset >> place & 1)
             if location.insert(message, known | related & ~after, after, related):
                 return True
         return False
+
+
+    def _knowing(self, location: MemoryLocation, message: Message) -> int:
+        """Of an update that others have passed: the messages whose authors knew of it."""
+        if message.number not in self.agents[message.agent].flight:
+            return 0
+        event = (message.agent, message.number, message.label, message.group)
+        return sum(
+            1 << index for index, other in enumerate(location.messages)
+            if other.known is not None and other.known.reaches(event, other.label, other.group)
+        )
 
 
 def _carried(releases: Sequence[CarriedRelease]) -> tuple[Hashable, ...]:
     return tuple((r.agent, r.label, r.known.key()) for r in releases)
 
 
-def _location_key(location: MemoryLocation) -> Hashable:
-    """Messages by author and number, which do not depend on the order in which they came."""
+def _location_key(location: MemoryLocation, flight: bool) -> Hashable:
+    """Messages by author and number, not by the order in which they came; with reads in flight, who may know of them."""
     names = [(m.agent, m.number) for m in location.messages]
 
     def named(mask: int) -> frozenset[tuple[int, int]]:
@@ -311,7 +372,7 @@ def _location_key(location: MemoryLocation) -> Hashable:
              frozenset(_carried(m.releases)), m.source >= 0 and names[m.source])
             for i, m in enumerate(location.messages)
         ),
-        frozenset((names[r.message], named(r.known), r.agent, r.number) for r in location.reads),
+        frozenset((names[r.message], named(r.known), r.agent, r.number, flight and r.knowledge.key()) for r in location.reads),
     )
 
 
