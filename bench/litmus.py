@@ -18,8 +18,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tilefw.sim.memory.litmus import LitmusDialect, LitmusTest, Tally, explore, read, sample
+from tilefw.sim.memory.views.agents import MemoryRules
 from tilefw.sim.memory.views.events import GENERIC, SyncScope
-from tilefw.sim.memory.views.machine import MemoryRules
 
 VERDICTS = Path("dartagnan/src/test/resources/PTXv7_5-expected.csv")
 SCOPES = {"cta": SyncScope.WORKGROUP, "gpu": SyncScope.DEVICE, "sys": SyncScope.SYSTEM}

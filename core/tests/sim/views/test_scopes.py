@@ -8,7 +8,7 @@ import pytest
 from scope_tests import scope_tests
 
 from tilefw.sim.memory.litmus import explore, sample
-from tilefw.sim.memory.views.machine import MemoryRules
+from tilefw.sim.memory.views.agents import MemoryRules
 
 TESTS = list(scope_tests())
 

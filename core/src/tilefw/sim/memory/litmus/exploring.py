@@ -11,8 +11,9 @@ from contextlib import suppress
 
 from tilefw.sim.memory.litmus.outcomes import Tally
 from tilefw.sim.memory.litmus.test import LitmusTest
-from tilefw.sim.memory.litmus.threads import Execution
-from tilefw.sim.memory.views.machine import MemoryRules, PassedTooFar, ViewMachine
+from tilefw.sim.memory.litmus.threads import RunningTest
+from tilefw.sim.memory.views.agents import MemoryRules
+from tilefw.sim.memory.views.machine import PassedTooFar, ViewMachine
 
 
 class Enumeration:
@@ -49,7 +50,7 @@ def explore(test: LitmusTest, limit: int = 200_000, rules: MemoryRules | None = 
     for address, value in test.memory.items():
         machine.initialise(address, value)
     seen: set[Hashable] = set()
-    left = [Execution(test, machine)]
+    left = [RunningTest(test, machine)]
     while left:
         if tally.runs >= limit:
             return tally
@@ -70,7 +71,7 @@ def explore(test: LitmusTest, limit: int = 200_000, rules: MemoryRules | None = 
     return tally
 
 
-def _count(test: LitmusTest, execution: Execution, tally: Tally) -> None:
+def _count(test: LitmusTest, execution: RunningTest, tally: Tally) -> None:
     if not all(map(execution.ended, range(len(test.threads)))):
         tally.stuck += 1
         return
@@ -80,7 +81,7 @@ def _count(test: LitmusTest, execution: Execution, tally: Tally) -> None:
         tally.first = tally.first or tally.runs
 
 
-def _successors(execution: Execution, number: int) -> Iterator[Execution]:
+def _successors(execution: RunningTest, number: int) -> Iterator[RunningTest]:
     """The states that a step of a thread leads to, one for each way to choose in it."""
     for wait in (False, True) if execution.may_wait(number) else (False,):
         prefix: list[int] | None = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tilefw.sim.memory.litmus.outcomes import Tally
 from tilefw.sim.memory.litmus.test import LitmusTest
-from tilefw.sim.memory.litmus.threads import Execution
+from tilefw.sim.memory.litmus.threads import RunningTest
 from tilefw.sim.memory.views.adversary import Adversary
-from tilefw.sim.memory.views.machine import MemoryRules, PassedTooFar, ViewMachine
+from tilefw.sim.memory.views.agents import MemoryRules
+from tilefw.sim.memory.views.machine import PassedTooFar, ViewMachine
 
 STEPS = 2000
 """Steps after which a schedule counts as stuck: the adversary is fair, so a loop that can end does."""
@@ -35,13 +36,13 @@ def sample(test: LitmusTest, schedules: int, seed: int = 0, rules: MemoryRules |
     return tally
 
 
-def _run(test: LitmusTest, adversary: Adversary, rules: MemoryRules | None) -> Execution | None:
+def _run(test: LitmusTest, adversary: Adversary, rules: MemoryRules | None) -> RunningTest | None:
     """One schedule to its end; None if it is stuck."""
     adversary.begin()
     machine = ViewMachine(test.places, adversary, dict(test.aliases), rules)
     for address, value in test.memory.items():
         machine.initialise(address, value)
-    execution = Execution(test, machine)
+    execution = RunningTest(test, machine)
     for _ in range(STEPS):
         ready = execution.ready()
         if not ready:

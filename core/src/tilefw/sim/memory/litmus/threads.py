@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from tilefw.sim.memory.litmus.test import LitmusStep, LitmusTest, Operand
+from tilefw.sim.memory.views.agents import ReservedEvent
 from tilefw.sim.memory.views.knowledge import Knowledge
-from tilefw.sim.memory.views.machine import ReservedEvent, ViewMachine
+from tilefw.sim.memory.views.machine import ViewMachine
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
@@ -43,7 +44,7 @@ class BarrierState:
     opened: bool = False
 
 
-class Execution:
+class RunningTest:
     """A test under way. `choices` of the machine decide what is read; the caller decides who steps, and which loads wait."""
 
     def __init__(self, test: LitmusTest, machine: ViewMachine):
@@ -55,9 +56,9 @@ class Execution:
         self.barriers: dict[Hashable, BarrierState] = {}
         self.stuttered = False
 
-    def copy(self) -> Execution:
+    def copy(self) -> RunningTest:
         """The same state, independent of this one."""
-        other = object.__new__(Execution)
+        other = object.__new__(RunningTest)
         other.test, other.machine, other.stuttered = self.test, self.machine.copy(), self.stuttered
         other.threads = [thread.copy() for thread in self.threads]
         other.barriers = {key: BarrierState(b.arrived, b.opened) for key, b in self.barriers.items()}
@@ -114,7 +115,7 @@ class Execution:
             self._complete(number, register)
         thread.at += 1
         if wait:
-            thread.flight[step.register] = self.machine.issue(number), step
+            thread.flight[step.register] = self.machine.agents.issue(number), step
         else:
             self._perform(number, thread, step)
         while thread.at < len(steps) and (local := steps[thread.at]).kind in ("set", "branch") and not self._due(number, local):
@@ -150,11 +151,11 @@ class Execution:
         if step.kind in ("load", "store", "update"):
             self._access(number, thread, step, None)
         elif step.kind == "fence":
-            machine.fence(number, step.order, step.scope)
+            machine.agents.fence(number, step.order, step.scope)
         elif step.kind == "fence_way":
-            machine.fence_way(number, step.way)
+            machine.agents.fence_way(number, step.way)
         elif step.kind == "fence_names":
-            machine.fence_names(number)
+            machine.agents.fence_names(number)
         elif step.kind == "set":
             thread.registers[step.register] = _COMBINE[step.action](*(self._value(thread, o) for o in step.operands))
         elif step.kind == "branch":
@@ -184,7 +185,7 @@ class Execution:
         if not _COMPARE[step.action](*(self._value(thread, operand) for operand in step.operands)):
             return
         if step.goal < thread.at:
-            known = self.machine.agents[number].known
+            known = self.machine.agents.views[number].known
             stored = sum(m.agent == number for location in self.machine.locations.values() for m in location.messages)
             loop = step.goal, tuple(sorted(thread.registers.items())), known.after(number, 0).key(), stored
             self.stuttered = self.stuttered or loop == thread.loop
@@ -200,7 +201,7 @@ class Execution:
         values = [self._value(thread, operand) for operand in step.operands]
         key = (self.test.places[number], step.key, values[0] if values else None)
         barrier = self.barriers.setdefault(key, BarrierState())
-        barrier.arrived = (*barrier.arrived, (number, self.machine.arrive(number)))
+        barrier.arrived = (*barrier.arrived, (number, self.machine.agents.arrive(number)))
         if step.kind == "sync":
             thread.waits = key, values[1] if len(values) > 1 else 0
             self._open(key)
@@ -218,7 +219,7 @@ class Execution:
                 return
         elif any(self._may_arrive(n, key) for n in range(len(self.threads)) if n not in waiting):
             return
-        self.machine.barrier([known for _, known in barrier.arrived], waiting)
+        self.machine.agents.barrier([known for _, known in barrier.arrived], waiting)
         for n in waiting:
             self.threads[n].waits = None
         if not wanted:
