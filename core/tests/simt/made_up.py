@@ -134,3 +134,8 @@ ENGINE = replace(
         forms=tuple(form for form in _ROWS if form.along_k),
     ),
 )
+# It also copies back, what fragment stores put into shared memory.
+STORING = replace(
+    ENGINE, name="storing engine", copy_engine=replace(ENGINE.copy_engine, stores=True),
+    fragment_stores=(FragmentLoad("rows", rows=8, row_bytes=16, cell_bits=16, most=4, transposed=True),),
+)

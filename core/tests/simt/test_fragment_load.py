@@ -94,7 +94,7 @@ def test_a_match_reads_the_layout(case):
         if by_step:
             layout = layouts.a_step if side == "a" else layouts.b_step
             flip = (layouts.a_offset if side == "a" else layouts.b_offset)(step)
-        read = fragment_load.match(shared, layout, bits, BLOCKS, flip)
+        read = fragment_load.match(shared, layout, bits, BLOCKS.fragment_loads, flip)
         # Where k runs along a row of the buffer the read is straight, else crosswise, which takes elements of a cell's size.
         along_k = turned == (side == "b")
         assert (read is not None) == (along_k or bits == 16)
@@ -119,7 +119,7 @@ def test_any_layout_that_matches_is_read_right(order, additions, data):
     held, words, rest = straight[:inner], straight[inner : inner + 2], straight[inner + 2 :]
     rest = [rest[i % len(rest)] for i in order]
     layout = LinearLayout((32, 32), (*held, *rest[3:5]), (*words, *rest[:3]), tuple(rest[5:6]))
-    read = fragment_load.match(shared, layout, bits, BLOCKS)
+    read = fragment_load.match(shared, layout, bits, BLOCKS.fragment_loads)
     assume(read is not None)
     assert read is not None
     is_right(read, shared, layout, bits)
@@ -131,17 +131,17 @@ def test_other_sizes_of_matrices_are_matched_from_the_description():
     chip = ChipDescription("wide", 64, 64, 16, shared_bytes=4096, fragment_loads=(load,))
     shared = swizzled((32, 32), 16, False, [1, 2, 3, 0, 1])
     layout = LinearLayout((32, 32), (1, 8, 16), (2, 4, 32, 64, 128, 256), (512,))
-    read = fragment_load.match(shared, layout, 16, chip)
+    read = fragment_load.match(shared, layout, 16, chip.fragment_loads)
     assert read is not None and read.count == 2 and len(read.constants) == 2
     is_right(read, shared, layout, 16)
     turned = LinearLayout((32, 32), (32, 256, 512), (64, 128, 1, 2, 4, 8), (16,))
-    assert fragment_load.match(shared, turned, 16, chip) is None
+    assert fragment_load.match(shared, turned, 16, chip.fragment_loads) is None
 
 
 def test_a_chip_without_fragment_loads_matches_nothing():
     layouts = atoms.choose((16, 8, 16), DotTypes("f16", "f16", "f32"), LaneMachine(BLOCKS, 1))
     plain = dataclasses.replace(BLOCKS, fragment_loads=())
-    assert fragment_load.match(swizzled((16, 16), 16, False, [0] * 4), layouts.a, 16, plain) is None
+    assert fragment_load.match(swizzled((16, 16), 16, False, [0] * 4), layouts.a, 16, plain.fragment_loads) is None
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -173,7 +173,7 @@ def test_the_addresses_that_are_emitted_are_those_of_the_read(turned, waves):
     builder.insert(lane.StoreOp.create(operands=[target, value], properties=properties))
     builder.insert(lane.BarrierOp.create())
     layout = layouts.b
-    read = fragment_load.match(shared, layout, 16, BLOCKS)
+    read = fragment_load.match(shared, layout, 16, BLOCKS.fragment_loads)
     assert read is not None and read.transposed != turned
     found = fragment_load.emit(context, buffer.result, read, i16, lane.shared_properties(buffer.id))
     n = layout.registers

@@ -22,6 +22,11 @@ LINES = {
     " : (vector<1xi32>, vector<8xf16>) -> ()",
     "fragments": f'%0 = lane.fragment_load %s {{parts = "address", load = "rows", count = 4 : i64, {ONE}, buffer = 0 : i64,'
     " transposed} : (vector<1xi32>) -> vector<8xf16>",
+    "fragments stored": f'lane.fragment_store %s, %x {{parts = "address,value", store = "rows", count = 4 : i64, {ONE},'
+    " buffer = 0 : i64} : (vector<1xi32>, vector<8xf16>) -> ()",
+    "bulk store": 'lane.bulk_store %o, %p, %o, %z {parts = "address,descriptor,at0,when", bytes = 64 : i64, argument = 0 : i64,'
+    " buffer = 0 : i64} : (i32, !tile.ptr<f16>, i32, vector<1xi1>) -> ()",
+    "stored": 'lane.bulk_store_wait %z {parts = "when", buffer = 0 : i64} : (vector<1xi1>) -> ()',
     "copy": f'lane.copy_async %s, %g {{parts = "address,source", bytes = 16 : i64, {ONE}, source_slots = array<i64: 0>,'
     " source_immediates = array<i64: 0>, buffer = 0 : i64, argument = 0 : i64} : (vector<1xi32>, vector<1xi64>) -> ()",
     "atomic": '%0 = lane.atomic %g, %y {parts = "address,value", kind = "add", order = "acq_rel", scope = "device",'

@@ -100,7 +100,7 @@ def test_fragment_loads_read_rows_of_distinct_banks_that_wide_writers_fill(shape
     how = shared_access.plan(shared, writer, bits, banks_of(BLOCKS), 0)
     assert how.width == width and how.order[:width] == tuple(range(width))
     assert walked(shared, writer, bits, BLOCKS) == 0
-    read = fragment_load.match(shared, reader, bits, BLOCKS)
+    read = fragment_load.match(shared, reader, bits, BLOCKS.fragment_loads)
     assert read is not None and read.transposed is not along_rows
     rows = [[f2.apply(read.thread, 8 * m + r) ^ c for r in range(8)] for c in read.constants for m in range(read.count)]
     assert cycles(rows, 16, BLOCKS) == len(rows)

@@ -123,7 +123,9 @@ def test_rows_that_somebody_reads_steps_that_differ_and_arrays_that_change_stay_
 
 
 @tilefw.jit
-def tile_after_tile(a, b, out, m, k, row, begin, AGAIN: tl.constexpr, B: tl.constexpr):
+def tile_after_tile(a, b, out, m, k, row, begin, AGAIN: tl.constexpr, ORDER: tl.constexpr, B: tl.constexpr):
+    if ORDER is not None:
+        tl.atomic_add(out, 1.0, sem=ORDER)
     lines, terms = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
     for turn in range(begin if AGAIN else 0, m if AGAIN else 1):
         total = tl.zeros((B, B), tl.float32)
@@ -132,10 +134,18 @@ def tile_after_tile(a, b, out, m, k, row, begin, AGAIN: tl.constexpr, B: tl.cons
         tl.store(out + (turn + lines) * B + terms, total)
 
 
-@pytest.mark.parametrize(("again", "disjoint", "engine"), [(True, True, True), (True, False, False), (False, False, True)])
-def test_an_array_that_may_be_another_name_of_what_was_stored_stays_with_lanes(again: bool, disjoint: bool, engine: bool) -> None:
-    """An engine does not see what lanes stored; what they store behind its copies matters to none."""
-    module = build_module(tile_after_tile, SIGNATURE, {"AGAIN": again, "B": 32})
+@pytest.mark.parametrize(
+    ("again", "order", "disjoint", "engine"),
+    [
+        (True, None, True, True), (True, None, False, False), (False, None, False, True), (False, "relaxed", True, True),
+        (False, "relaxed", False, False), (False, "acquire", True, False),
+    ],
+)
+def test_an_array_that_may_have_been_stored_to_stays_with_lanes(
+    again: bool, order: str | None, disjoint: bool, engine: bool
+) -> None:
+    """Under another name, or by another program. What lanes store behind the engine's copies matters to none."""
+    module = build_module(tile_after_tile, SIGNATURE, {"AGAIN": again, "ORDER": order, "B": 32})
     machine = LaneMachine(ENGINE, 4, disjoint=disjoint)
     PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
     kinds = {type(op) for op in nested_ops(module)} & {lane.BulkCopyOp, lane.CopyAsyncOp}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from test_warpgroup import TARGET, TILES, assembled
 import tilefw
 import tilefw.language as tl
 from tilefw.api.device import DescribedArray
+from tilefw.api.errors import CheckError
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.kernel_graph import GraphBuilder
 from tilefw.graph.session import Session
 from tilefw.kernels.spec import load
 from tilefw.kernels.verify import verify
+from tilefw.runtime.module import Module
+from tilefw.runtime.plugins import loader
 from tilefw_nvidia.device.tensor_map import driver_type, element_name
 from tilefw_nvidia.isa.meaning.tensor_map import ELEMENT_TYPES
 
@@ -300,3 +304,51 @@ def test_slots_that_do_not_begin_where_the_engine_writes_are_left_to_lanes() -> 
     a, out = np.random.default_rng(6).standard_normal(80).astype(np.float32), np.zeros(16, np.float32)
     short_rows[1,](a, out, 80, B=16, num_warps=1, target=TARGET, checks="all")
     np.testing.assert_allclose(out, a.reshape(5, 16).sum(0), rtol=1e-5)
+
+
+@tilefw.jit
+def tile_of_product(a, b, out, M, N, K, row, B: tl.constexpr):
+    rows, columns = row + tl.program_id(0) * B + tl.arange(0, B), tl.program_id(1) * B + tl.arange(0, B)
+    k = tl.arange(0, B)
+    total = tl.zeros((B, B), tl.float32)
+    for first in range(0, K, B):
+        left = tl.load(a + (tl.program_id(0) * B + k)[:, None] * K + first + k[None, :])
+        total = tl.dot(left, tl.load(b + (first + k)[:, None] * N + columns[None, :]), total)
+    tl.store(out + rows[:, None] * N + columns[None, :], total.to(tl.float16), mask=(rows[:, None] < M) & (columns[None, :] < N))
+
+
+def _tiles() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(8)
+    a, b = (random.standard_normal(shape).astype(np.float16) / 8 for shape in ((128, 192), (192, 128)))
+    return a, b, (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
+
+
+@pytest.mark.parametrize("row", [0, 16, -16])
+def test_products_of_halves_go_out_by_the_engine(row: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that reach beyond the array are cut; those that begin before it, here in the middle of another, lanes store."""
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    a, b, product = _tiles()
+    out = np.full((160, 128), 7, np.float16)
+    result = tile_of_product[2, 2](a, b, out[16:144], 120, 128, 192, row, B=64, num_warps=4, target=TARGET, checks="all")
+    wanted = np.full((160, 128), 7, np.float16)
+    begin, end = 16 + row, min(16 + 120, 16 + row + 128)
+    wanted[begin:end] = product[: end - begin]
+    np.testing.assert_allclose(out, wanted, atol=2e-3)
+    assert "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group" in result.artifact.text
+    assert "stmatrix" in result.artifact.text
+    assembled(result.artifact.text, tmp_path)
+
+
+STORED = ("fence.proxy.async.shared::cta", "bar.sync 0", "@%p cp.async.bulk.commit_group", "@%p cp.async.bulk.wait_group.read 0")
+
+
+@pytest.mark.parametrize("removed", STORED)
+def test_nothing_of_a_store_by_the_engine_can_be_left_out(removed: str) -> None:
+    a, b, product = _tiles()
+    out = np.zeros_like(product)
+    artifact = tile_of_product.warmup(a, b, out, 128, 128, 192, 0, B=64, num_warps=4, target=TARGET, grid=(2, 2)).artifact
+    lines = artifact.text.splitlines()
+    at = max(i for i, line in enumerate(lines) if re.sub(r"%p\d+", "%p", line.strip()) == f"{removed};")
+    changed = replace(artifact, text="\n".join([*lines[:at], *lines[at + 1 :]]))
+    with pytest.raises(CheckError):
+        Module(changed, loader.find_target(TARGET)).only().launch((2, 2), [a, b, out, 128, 128, 192, 0], checks="all")

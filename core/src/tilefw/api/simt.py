@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AsyncCopy,
         AtomicAccess,
         BulkCopy,
+        BulkStore,
         FragmentAccess,
         InlineAssembly,
         LaneAccess,
@@ -52,15 +53,18 @@ if TYPE_CHECKING:
     from tilefw.simt.select.combine import Addresses, Combiner, Fusion
 
 __all__ = [
-    "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "BulkCopy", "ChipDescription", "Code", "Combiner",
-    "Const", "CopyEngine", "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess", "LaneChip",
-    "LaneMachine", "LinearLayout", "MatrixAtom", "Registers", "RoleRegisters", "Rule", "Scale", "SharedForm", "SharedSource",
-    "SimtBackend", "TransposedLoad", "alias", "assign_registers", "entry_of", "selection_passes", "template",
+    "Addresses", "AsmOperand", "AsyncCopy", "AtomScales", "AtomicAccess", "BulkCopy", "BulkStore", "ChipDescription", "Code",
+    "Combiner", "Const", "CopyEngine", "Element", "FragmentAccess", "FragmentLoad", "Fusion", "InlineAssembly", "LaneAccess",
+    "LaneChip", "LaneMachine", "LinearLayout", "MatrixAtom", "Registers", "RoleRegisters", "Rule", "Scale", "SharedForm",
+    "SharedSource", "SimtBackend", "TransposedLoad", "alias", "assign_registers", "entry_of", "selection_passes", "template",
 ]
 
 _KIT = {
     **dict.fromkeys(
-        ("AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "BulkCopy", "FragmentAccess", "LaneChip"),
+        (
+            "AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "BulkCopy", "BulkStore", "FragmentAccess",
+            "LaneChip",
+        ),
         "tilefw.simt.chip",
     ),
     **dict.fromkeys(("Registers", "Rule", "Scale", "SharedSource", "alias", "template"), "tilefw.simt.chip"),

@@ -99,6 +99,19 @@ class BulkCopy:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkStore:
+    """One copy of a block of shared memory to an array by the copy engine, started where `predicate` holds; the rest as `BulkCopy`
+    has it. `LaneChip.finish_bulk_stores` waits for it."""
+
+    address: Slice
+    immediate: int
+    descriptor: Slice
+    places: tuple[Element, ...]
+    predicate: Slice | None
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
 class AtomicAccess:
     """One atomic access of a lane to global memory: what is there becomes `kind` of it and the operand.
 
@@ -122,7 +135,8 @@ class AtomicAccess:
 
 @dataclass(frozen=True, slots=True)
 class FragmentAccess:
-    """One fragment load of as many matrices as there are `registers`, from the row at this lane's address."""
+    """One fragment load, or store, called `load`, of as many matrices as there are `registers`, from or to the row at this lane's
+    address."""
 
     load: str
     registers: tuple[Slice, ...]
@@ -381,6 +395,14 @@ class LaneChip(ABC):
         """Have the copy engine start one copy."""
         raise self._absent("a copy engine", "bulk_copy")
 
+    def bulk_store(self, code: Code, store: BulkStore) -> None:
+        """Have the copy engine start one store."""
+        raise self._absent("a copy engine that stores", "bulk_store")
+
+    def finish_bulk_stores(self, code: Code, predicate: Slice | None) -> None:
+        """Until the engine has read, from shared memory, all that this thread had it store; where `predicate` holds."""
+        raise self._absent("a copy engine that stores", "finish_bulk_stores")
+
     def atomic(self, code: Code, access: AtomicAccess) -> None:
         """Make one access of those in `atomics`, and what its order takes."""
         raise self._absent("atomics", "atomic")
@@ -397,6 +419,10 @@ class LaneChip(ABC):
     def fragment_load(self, code: Code, access: FragmentAccess) -> None:
         """Read matrices into `access.registers`."""
         raise self._absent("fragment loads", "fragment_load")
+
+    def fragment_store(self, code: Code, access: FragmentAccess) -> None:
+        """Write the matrices in `access.registers`."""
+        raise self._absent("fragment stores", "fragment_store")
 
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
         """d = a · b + c on packed registers; `d` may be `c`."""

@@ -133,7 +133,8 @@ class CopyEngine:
     (`LaneChip.descriptor`). The array has up to `rank` dims of elements of `element_bytes`, the innermost without gaps; it begins,
     and its other dims go on, at multiples of `alignment` bytes, as a row of a block has. A block has up to `extent` elements along
     each dim. What is beyond the array comes as zeros. In shared memory, from a multiple of `shared_alignment` bytes
-    on, rows follow one another; those of as many bytes as one of `forms` has can have their pieces exchanged as that says.
+    on, rows follow one another; those of as many bytes as one of `forms` has can have their pieces exchanged as that says. An
+    engine that `stores` copies blocks to arrays as well: from places that are not negative on, and nothing of what is beyond.
     """
 
     rank: int
@@ -144,6 +145,7 @@ class CopyEngine:
     descriptor_alignment: int
     forms: tuple[SharedForm, ...] = ()
     shared_alignment: int = 16
+    stores: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ class ChipDescription:
     `register_deal`: waves can hand registers of their lanes to others while they run, a multiple of so many each; 0 where not.
     `copy_engine` copies blocks by itself, and takes `barrier_bytes`.
     `role_waves`: of so many waves a group is made that has a role of its own; `role_registers` are what roles take.
+    `fragment_stores` write what fragment loads of the same description read.
     `shared_views`: matrix units that read shared memory by themselves see what lanes and their copies wrote there behind a fence.
     `clusters`: the most workgroups, neighbours in the grid, that may run together and store to each other's shared memory.
     `waves_leave`: a wave may end early, and barriers wait for the others alone.
@@ -199,6 +202,7 @@ class ChipDescription:
     copies_consecutive: bool = False
     atoms: tuple[MatrixAtom, ...] = ()
     fragment_loads: tuple[FragmentLoad, ...] = ()
+    fragment_stores: tuple[FragmentLoad, ...] = ()
     transposed_loads: tuple[TransposedLoad, ...] = ()
     registers: int = 0
     processor_registers: int = 0

@@ -18,6 +18,17 @@ def fragments(rows: Array, load: FragmentLoad, transposed: bool) -> Array:
     return words.transpose(0, 2, 1, 3).reshape(-1, count * 4)
 
 
+def rows_of(words: Array, store: FragmentLoad, transposed: bool) -> Array:
+    """Of the words of each thread, (waves, lanes, bytes), the rows of each wave's matrices: (waves, matrices, rows, bytes)."""
+    waves, lanes, size = words.shape
+    matrices = words.reshape(waves, lanes, size // 4, 4).transpose(0, 2, 1, 3)
+    matrices = matrices.reshape(waves, size // 4, store.rows, store.row_bytes)
+    if transposed:
+        cell = store.cell_bits // 8
+        matrices = matrices.reshape(*matrices.shape[:3], -1, cell).transpose(0, 1, 3, 2, 4)
+    return np.ascontiguousarray(matrices).reshape(waves, size // 4, store.rows, store.row_bytes)
+
+
 def columns(rows: Array, load: TransposedLoad) -> Array:
     """Of a row a thread, (threads, bytes), the bytes of each thread: cell j mod c of the rows of the lanes i of its group with
     i mod (group / c) = j div c, c being a row's cells."""

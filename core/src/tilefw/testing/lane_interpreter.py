@@ -25,7 +25,15 @@ from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.layout import atoms
-from tilefw.testing import lane_atomics, lane_barriers, lane_bulk_copies, lane_fragments, lane_products, lane_values
+from tilefw.testing import (
+    lane_atomics,
+    lane_barriers,
+    lane_bulk_copies,
+    lane_bulk_stores,
+    lane_fragments,
+    lane_products,
+    lane_values,
+)
 from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
@@ -82,6 +90,7 @@ class _Workgroup:
         self.next_shared = 0
         self.groups: list[list[_AsyncCopy | lane_barriers.LandingCopy]] = [[]]
         self.descriptors: dict[SSAValue, tuple[CopyDescriptor, DescribedArray]] = {}
+        self.stores = lane_bulk_stores.EngineStores(memory)
         self.products = lane_products.ProductsUnderWay(machine, self.shared)
         self.barriers = lane_barriers.LaneBarriers(machine.chip.barrier_bytes)
 
@@ -96,6 +105,7 @@ class _Workgroup:
     def finish(self) -> None:
         if any(self.groups):
             raise LaneFault("the kernel ends while copies are under way")
+        self.stores.end()
         self.products.finish()
         self.barriers.finish()
 
@@ -336,6 +346,20 @@ class _Workgroup:
         else:
             self.barriers.copy(int(self.uniform(self.values[barrier])), copy)
 
+    def bulk_store(self, op: lane.BulkStoreOp) -> None:
+        threads = np.flatnonzero(self.when(op))
+        if len(threads) > 1:
+            raise LaneFault(f"{len(threads)} threads start one store of an engine")
+        for wave in self.waves[threads].tolist():
+            recipe, array = self.descriptors[op.needed("descriptor")]
+            address, *at = (int(self.uniform(self.values[value])) for value in (op.needed("address"), *op.at))
+            engine = self.machine.chip.copy_engine
+            self.stores.start(engine, array, recipe.element_bytes, self.shared, address, at, op.bytes, wave)
+
+    def bulk_store_wait(self, op: lane.BulkStoreWaitOp) -> None:
+        if self.when(op).any():
+            self.stores.wait(self.shared)
+
     def arrive(self, op: lane.ArriveOp) -> None:
         here, announced = self.when(op), op.part("announced")
         if not here.any():
@@ -420,6 +444,18 @@ class _Workgroup:
         dtype = types.dtype_of(op.results[0].type)
         self.values[op.results[0]] = numbers.from_bytes(raw.reshape(-1), dtype).reshape(waves * lanes, -1)
 
+    def fragment_store(self, op: lane.FragmentStoreOp) -> None:
+        address, chip = op.part("address"), self.machine.chip
+        assert address is not None
+        store = next(f for f in chip.fragment_stores if f.name == op.store)
+        waves, lanes, dtype = self.machine.waves, self.machine.lanes, types.dtype_of(op.value.type)
+        raw = _element_bytes(self.threads(self.values[op.value]), dtype, types.shape_of(op.value.type)[0])
+        for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
+            at, rows = self.addresses(address, slot, immediate).reshape(waves, lanes), store.rows * op.count
+            given = raw[:, k * op.count * 4 : (k + 1) * op.count * 4]
+            written = lane_fragments.rows_of(given.reshape(waves, lanes, -1), store, op.transposed)
+            self.shared.write(at[:, :rows].reshape(-1), written.reshape(-1, store.row_bytes), np.repeat(np.arange(waves), rows))
+
     # -- control flow
 
     def for_loop(self, op: ForOp) -> None:
@@ -471,7 +507,8 @@ _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
     "lane.hand_over": _Workgroup.hand_over,
     "lane.barrier": _Workgroup.barrier, "lane.begin_barriers": _Workgroup.begin_barriers, "lane.arrive": _Workgroup.arrive,
-    "lane.bulk_copy": _Workgroup.bulk_copy,
+    "lane.bulk_copy": _Workgroup.bulk_copy, "lane.bulk_store": _Workgroup.bulk_store,
+    "lane.bulk_store_wait": _Workgroup.bulk_store_wait, "lane.fragment_store": _Workgroup.fragment_store,
     "lane.wait_phase": _Workgroup.wait_phase, "lane.leave": _Workgroup.leave,
     "lane.shuffle": _Workgroup.shuffle, "lane.uniform": _Workgroup.make_uniform,
     "lane.atom": _Workgroup.atom, "lane.fragment_load": _Workgroup.fragment_load, "lane.async_atom": _Workgroup.async_atom,

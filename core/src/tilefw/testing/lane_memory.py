@@ -92,9 +92,12 @@ class LaneSharedMemory:
         """Matrix units see what was written."""
         self.unfenced[:] = False
 
-    def engage(self, addresses: Array, count: int) -> None:
-        """A matrix unit reads these bytes by itself from now on."""
+    def engage(self, addresses: Array, count: int, wave: int | None = None) -> None:
+        """A matrix unit, or an engine that a thread of `wave` has started, reads these bytes by itself from now on."""
         at = self._inside(addresses.reshape(-1), count)
+        others = at[(self.writer[at] != _NOBODY) & (self.writer[at] != wave)]
+        if wave is not None and len(others):
+            raise LaneFault(f"an engine reads shared byte {int(others[0])}, which another wave wrote, without a barrier")
         if self.unfenced[at].any():
             raise LaneFault(f"a matrix unit reads shared byte {int(at[self.unfenced[at]][0])}, written without a fence behind")
         np.add.at(self.engaged, at, 1)

@@ -164,10 +164,12 @@ def _inst(inst: Inst, names: dict[Reg, str], function: str) -> str:
         return f"{{\n{inline_assembly.substituted(uses[0], [*defs, *uses[1:]])}\n\t}}"
     if base == "mov" and len(defs) + len(uses) > 2:
         operands = [_group(defs), _group(uses)]
+    elif opcode.endswith(".bulk_group"):
+        operands = [f"[{uses[0]}, {{{', '.join(uses[1:-2])}}}]", _address(*uses[-2:])]
     elif opcode.startswith("cp.async.bulk.tensor"):
         to, barrier = _address(uses[0], uses[1]), _address(uses[2], uses[3])
         operands = [to, f"[{uses[4]}, {{{', '.join(uses[5:])}}}]", barrier]
-    elif base in _FORMS and not opcode.startswith(("ld.param", "cp.async.commit", "cp.async.wait")):
+    elif base in _FORMS and not opcode.startswith(_PLAIN):
         operands = _FORMS[base](opcode, defs, uses)
     else:
         operands = defs + uses
@@ -178,6 +180,9 @@ def _inst(inst: Inst, names: dict[Reg, str], function: str) -> str:
 
 def _group(registers: Sequence[str]) -> str:
     return registers[0] if len(registers) == 1 else "{" + ", ".join(registers) + "}"
+
+
+_PLAIN = ("ld.param", "cp.async.commit", "cp.async.wait", "cp.async.bulk.commit", "cp.async.bulk.wait")  # operands as they are
 
 
 def _address(register: str, offset: str) -> str:
@@ -211,6 +216,7 @@ _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "mbarrier": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
     "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],
+    "stmatrix": lambda opcode, defs, uses: [_address(uses[0], uses[1]), "{" + ", ".join(uses[2:]) + "}"],
     "mma": _matrix,
     "wgmma": _warpgroup,
 }

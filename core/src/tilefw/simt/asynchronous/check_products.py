@@ -1,9 +1,10 @@
-"""Checks where products of matrix units are waited for: each product, and each write that one may read, is followed on every path.
+"""Checks where products and engines' stores are waited for: each, and each write that one may read, is followed on every path.
 
 A product's path ends at a wait that covers it, by the count of younger ones; before that nobody may read its result or overwrite
 what it reads, no next iteration may compute its factors in registers anew, and the function may not end. A write's path ends at a
-fence; before that no product may read it, where it is a copy, once it has landed. Nothing here is shared with the pass that places
-waits but which bytes overlap.
+fence; before that no product or engine may read it, where it is a copy, once it has landed. A store's ends at the wait for it and
+a barrier behind; before that nobody may overwrite what it reads, and the function may not end before the wait. Nothing here is
+shared with the pass that places waits but which bytes overlap.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class CheckProducts(ModulePass):
 def check_products(function: FuncOp, views: bool) -> None:
     """Follow all products and writes of one function."""
     inner = nested_ops(function)
-    if not any(type(op) in (lane.AsyncAtomOp, lane.BulkCopyOp) for op in inner):
+    if not any(type(op) in (lane.AsyncAtomOp, lane.BulkCopyOp, lane.BulkStoreOp) for op in inner):
         return
     memory = BufferAccesses(function)
     for op in inner:
@@ -54,6 +55,8 @@ def check_products(function: FuncOp, views: bool) -> None:
             reads = frozenset(memory.read_by(op))
             held = op.part("a") is not None or op.part("b") is not None
             _follow(memory, op, _ProductPath(op.result, reads, held))
+        elif isinstance(op, lane.BulkStoreOp):
+            _follow(memory, op, _StorePath(memory.accessed(op), op.needed("when")))
         elif views and not isinstance(op, lane.BulkCopyOp) and (written := memory.written_by(op)) is not None:
             _follow(memory, op, _WritePath(written, isinstance(op, lane.CopyAsyncOp)))
 
@@ -125,9 +128,10 @@ class _WritePath:
             return replace(self, commits=min(self.commits + 1, _MANY))
         if isinstance(op, lane.WaitOp) and self.commits > op.pending:
             return replace(self, pending=False, commits=0)
-        read = memory.read_by(op) if isinstance(op, lane.AsyncAtomOp) and not self.pending else ()
+        read = memory.read_by(op) if isinstance(op, lane.AsyncAtomOp | lane.BulkStoreOp) and not self.pending else ()
         if any(memory.overlap(self.written, each) for each in read):
-            raise violation("a product reads shared memory that was written without a fence behind", op)
+            who = "an engine" if isinstance(op, lane.BulkStoreOp) else "a product"
+            raise violation(f"{who} reads shared memory that was written without a fence behind", op)
         again = memory.written_by(op)
         if isinstance(op, lane.BulkCopyOp) and again is not None and memory.overlap(self.written, again):
             raise violation("an engine copies over shared memory that was written without a fence behind", op)
@@ -141,7 +145,37 @@ class _WritePath:
         return replace(self, written=change(around, self.written))
 
 
-_Path = _ProductPath | _WritePath
+@dataclass(frozen=True)
+class _StorePath:
+    """What is known of an engine's store behind it: what it reads, for whom, and whether that thread has waited since: others then
+    meet it at a barrier before they write there."""
+
+    read: BufferAccess
+    when: SSAValue
+    waited: bool = False
+
+    def at(self, op: Operation, memory: BufferAccesses) -> _StorePath | None:
+        """Behind an op; None where all know that the store has read."""
+        if isinstance(op, lane.BarrierOp) and self.waited:
+            return None
+        if isinstance(op, ReturnOp) and not self.waited:
+            raise violation("the kernel ends while an engine reads its shared memory", op)
+        written = memory.written_by(op)
+        if written is not None and memory.overlap(written, self.read):
+            raise violation("shared memory is written while an engine may still read it", op)
+        if isinstance(op, lane.BulkStoreWaitOp) and op.when is self.when and op.buffer == self.read[0]:
+            return replace(self, waited=True)
+        return self
+
+    def over(self, last: Operation, onto: Block | Operation, memory: BufferAccesses) -> _StorePath:
+        """Behind the end of a region."""
+        around = last.parent_op()
+        assert around is not None
+        change = memory.in_next_iteration if isinstance(onto, Block) else memory.after
+        return replace(self, read=change(around, self.read))
+
+
+_Path = _ProductPath | _WritePath | _StorePath
 
 
 def _follow(memory: BufferAccesses, start: Operation, path: _Path) -> None:

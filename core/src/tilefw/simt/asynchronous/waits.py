@@ -5,7 +5,7 @@ reads, or ends an iteration that computed a product's operands in registers, whi
 products under way. It names the results that may be read behind it, and the registers that products have read by then. A result
 stays under way where it is only added to: by the next product, also over a loop's back edge, whose carried value is then the same
 registers. A fence stands right before a product of which lanes, or copies of theirs that have landed, wrote an operand since the
-last one, and before an engine's copy over bytes that lanes wrote since.
+last one, before an engine's copy over bytes that lanes wrote since, and before an engine's store of such.
 
 State at an op: the products under way, oldest first, joined over all ways there; loops are followed until nothing changes.
 """
@@ -48,7 +48,7 @@ class PlaceAtomWaits(ModulePass):
 
 def place_atom_waits(function: FuncOp, views: bool) -> None:
     """Insert what one function lacks; fences only where the chip's units have a view of their own."""
-    if not any(type(op) in (lane.AsyncAtomOp, lane.BulkCopyOp) for op in nested_ops(function)):
+    if not any(type(op) in (lane.AsyncAtomOp, lane.BulkCopyOp, lane.BulkStoreOp) for op in nested_ops(function)):
         return
     analysis = _Waits(function)
     analysis.run()
@@ -148,6 +148,8 @@ class _Waits:
     def access(self, op: Operation, state: _State) -> _State:
         """What is written: by a copy from a wait on, which may be the one for it."""
         written = self.memory.written_by(op)
+        if isinstance(op, lane.BulkStoreOp):
+            return replace(state, written=self.shown(op, state))
         if isinstance(op, lane.WaitOp):
             return replace(state, written=state.written | state.copied, copied=state.copied if op.pending else frozenset())
         if written is None:
@@ -212,10 +214,7 @@ class _Waits:
         return any(not isinstance(op.parent_op(), IfOp) or block_of(value) is op.parent for value in product.factors)
 
     def product(self, op: lane.AsyncAtomOp, state: _State) -> _State:
-        reads = frozenset(self.memory.read_by(op))
-        if any(self.memory.overlap(a, b) for a in reads for b in state.written):
-            self.fences[op] = None
-        written = frozenset() if op in self.fences else state.written
+        reads, written = frozenset(self.memory.read_by(op)), self.shown(op, state)
         factors = frozenset(value for value in (op.part("a"), op.part("b")) if value is not None)
         made = _ProductUnderWay(reads, frozenset(op.results), factors)
         products = (*state.products, made)
@@ -224,6 +223,12 @@ class _Waits:
         for product in products[: surplus + 1]:
             oldest |= product
         return _State((oldest, *products[surplus + 1 :]), written, state.copied)
+
+    def shown(self, op: lane.AsyncAtomOp | lane.BulkStoreOp, state: _State) -> frozenset[BufferAccess]:
+        """What no fence has shown to what reads for an op, which has one in front where it needs it."""
+        if any(self.memory.overlap(a, b) for a in self.memory.read_by(op) for b in state.written):
+            self.fences[op] = None
+        return frozenset() if op in self.fences else state.written
 
     # -- control flow
 

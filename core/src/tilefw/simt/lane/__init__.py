@@ -15,7 +15,7 @@ from xdsl.printer import Printer
 from tilefw.simt.lane.asynchronous import ASYNCHRONOUS_OPS, AsyncAtomOp, AtomWaitOp, FenceViewOp
 from tilefw.simt.lane.atomics import CAS, AtomicOp, FenceOp
 from tilefw.simt.lane.base import GenericOp, vector
-from tilefw.simt.lane.bulk_copies import BULK_COPY_OPS, BulkCopyOp
+from tilefw.simt.lane.bulk_copies import BULK_COPY_OPS, BulkCopyOp, BulkStoreOp, BulkStoreWaitOp
 from tilefw.simt.lane.counting_barriers import (
     COUNTING_BARRIER_OPS,
     ArriveOp,
@@ -32,6 +32,7 @@ from tilefw.simt.lane.memory import (
     CommitOp,
     CopyAsyncOp,
     FragmentLoadOp,
+    FragmentStoreOp,
     HandOverOp,
     LoadOp,
     MemoryOp,
@@ -50,10 +51,11 @@ from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
     "CAS", "ELEMENTWISE", "ROLES", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp", "AtomOp", "AtomWaitOp", "AtomicOp",
-    "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "BulkCopyOp", "CommitOp", "ConstantOp", "ConstantsOp", "CopyAsyncOp",
-    "FenceOp", "FenceViewOp", "FragmentLoadOp", "GenericOp", "HandOverOp", "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp",
-    "MemoryOp", "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp", "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp",
-    "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp", "access_properties", "shared_properties", "vector",
+    "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "BulkCopyOp", "BulkStoreOp", "BulkStoreWaitOp", "CommitOp", "ConstantOp",
+    "ConstantsOp", "CopyAsyncOp", "FenceOp", "FenceViewOp", "FragmentLoadOp", "FragmentStoreOp", "GenericOp", "HandOverOp",
+    "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp",
+    "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp",
+    "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")

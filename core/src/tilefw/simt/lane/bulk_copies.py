@@ -35,16 +35,11 @@ class BulkCopyOp(AccessOp):
     @property
     def at(self) -> tuple[SSAValue, ...]:
         """Where the block begins, innermost dim first."""
-        found: list[SSAValue] = []
-        while (value := self.part(f"at{len(found)}")) is not None:
-            found.append(value)
-        return tuple(found)
+        return _places(self)
 
     def needed(self, name: str) -> SSAValue:
         """An operand that is there."""
-        found = self.part(name)
-        assert found is not None
-        return found
+        return _needed(self, name)
 
     def problem(self) -> str | None:
         _ = self.buffer, self.ring, self.phase, self.argument
@@ -60,4 +55,78 @@ class BulkCopyOp(AccessOp):
         return self.mask_problem("when", (1,))
 
 
-BULK_COPY_OPS = (BulkCopyOp,)
+class BulkStoreOp(AccessOp):
+    """A block of shared memory to an array, by the chip's copy engine: `BulkCopyOp` the other way round.
+
+    Operands: address (shared, a scalar i32), descriptor, at0, at1, … (not negative), when. Nothing of what is beyond the array is
+    written. The engine reads the `bytes` bytes until the thread's next `lane.bulk_store_wait`, and has written them when the kernel
+    is over. `argument` is the kernel argument that is written.
+    """
+
+    name = "lane.bulk_store"
+    operand_count = None
+    result_count = 0
+    property_names = frozenset({"parts", "buffer", "bytes", "argument"})
+    traits = ORDERS
+
+    @property
+    def bytes(self) -> int:
+        return self.integer("bytes")
+
+    @property
+    def argument(self) -> int:
+        return self.integer("argument")
+
+    @property
+    def at(self) -> tuple[SSAValue, ...]:
+        """Where the block begins, innermost dim first."""
+        return _places(self)
+
+    def needed(self, name: str) -> SSAValue:
+        """An operand that is there."""
+        return _needed(self, name)
+
+    def problem(self) -> str | None:
+        _ = self.buffer, self.argument
+        if self.bytes < 1:
+            return f"a store of {self.bytes} bytes"
+        for name in ("address", "descriptor", "at0", "when"):
+            if self.part(name) is None:
+                return f"there is no {name}"
+        if any(value is not None and value.type != types.i32 for value in (self.part("address"), *self.at)):
+            return "addresses in shared memory and places are i32"
+        return self.mask_problem("when", (1,))
+
+
+class BulkStoreWaitOp(AccessOp):
+    """The engine has read all that the threads for which `when` holds had it store from the allocation `buffer`."""
+
+    name = "lane.bulk_store_wait"
+    operand_count = None
+    result_count = 0
+    property_names = frozenset({"parts", "buffer"})
+    traits = ORDERS
+
+    @property
+    def when(self) -> SSAValue:
+        return _needed(self, "when")
+
+    def problem(self) -> str | None:
+        _ = self.buffer
+        return "there is no when" if self.part("when") is None else self.mask_problem("when", (1,))
+
+
+def _places(op: AccessOp) -> tuple[SSAValue, ...]:
+    found: list[SSAValue] = []
+    while (value := op.part(f"at{len(found)}")) is not None:
+        found.append(value)
+    return tuple(found)
+
+
+def _needed(op: AccessOp, name: str) -> SSAValue:
+    found = op.part(name)
+    assert found is not None
+    return found
+
+
+BULK_COPY_OPS = (BulkCopyOp, BulkStoreOp, BulkStoreWaitOp)

@@ -259,6 +259,46 @@ class FragmentLoadOp(AccessOp):
         return self.address_problem("address", "slots", "immediates")
 
 
+class FragmentStoreOp(AccessOp):
+    """A wave writes matrices to shared memory by the chip's fragment store called `store`, `count` matrices an access: what the
+    fragment load of the same description would read from there (`FragmentLoadOp`)."""
+
+    name = "lane.fragment_store"
+    property_names = frozenset({"parts", "store", "count", "slots", "immediates", "buffer", "transposed", "phase", "ring"})
+    result_count = 0
+    traits = _WRITES
+
+    @property
+    def store(self) -> str:
+        return self.word("store")
+
+    @property
+    def count(self) -> int:
+        return self.integer("count")
+
+    @property
+    def transposed(self) -> bool:
+        return "transposed" in self.properties
+
+    @property
+    def value(self) -> SSAValue:
+        """The accesses' matrices one after the other."""
+        found = self.part("value")
+        assert found is not None
+        return found
+
+    def problem(self) -> str | None:
+        if not self.store:
+            return "the fragment store has no name"
+        if self.part("value") is None:
+            return "there is no value"
+        words = len(self.slots) * self.count
+        bits = types.dtype_of(self.value.type).storage_bits
+        if bits > 32 or types.shape_of(self.value.type) != (words * 32 // bits,):
+            return f"{words} registers of 32 bits are not {self.value.type}"
+        return self.address_problem("address", "slots", "immediates")
+
+
 class CopyAsyncOp(AccessOp):
     """`bytes` an access from global to shared memory, without registers, landing at the `lane.wait` that covers them.
 
@@ -381,4 +421,6 @@ class TrapOp(GenericOp):
     traits = ORDERS
 
 
-MEMORY_OPS = (AllocOp, LoadOp, StoreOp, FragmentLoadOp, CopyAsyncOp, CommitOp, WaitOp, HandOverOp, BarrierOp, TrapOp)
+MEMORY_OPS = (
+    AllocOp, LoadOp, StoreOp, FragmentLoadOp, FragmentStoreOp, CopyAsyncOp, CommitOp, WaitOp, HandOverOp, BarrierOp, TrapOp,
+)

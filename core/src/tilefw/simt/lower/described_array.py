@@ -16,11 +16,11 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tilefw.passes.affine import ZERO, AffineAnalysis, Poly
 from tilefw.simt.description import CopyEngine, LaneMachine
 from tilefw.simt.facts import LaneFacts
-from tilefw.simt.lower.unseen_stores import may_miss_stores
+from tilefw.simt.lower.unseen_stores import may_miss_stores, stores_alone
 from tilefw.simt.software_pipeline.loop_numbers import Signs
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
-from tilefw.tile.dialect.block_ops import BlockAccess
+from tilefw.tile.dialect.block_ops import BlockAccess, StoreBlockOp
 from tilefw.tile.dialect.kernel_info import is_argument
 
 _BEYOND = (1 << 31) - 1  # elements of a dim that nothing bounds
@@ -56,12 +56,39 @@ def engine_of(machine: LaneMachine, op: Operation) -> CopyEngine | None:
 def array_of(function: FuncOp, facts: LaneFacts, op: BlockAccess, engine: CopyEngine) -> BlockArray | None:
     """The array of a block; None where the launch cannot describe it, the engine does not take it, or where the block may begin
     before it: there an engine reads zeros."""
+    signs = Signs()
+    if not _is_behind_begin(op, signs):
+        return None
+    found = _described(facts, op, engine, signs)
+    if found is None or may_miss_stores(function, op, function.body.block.args[found.base], facts.disjoint):
+        return None
+    return found
+
+
+def stored_array_of(function: FuncOp, facts: LaneFacts, op: StoreBlockOp, engine: CopyEngine) -> BlockArray | None:
+    """The array of a block that an engine may store wherever it does not begin before the array along any dim; None where something
+    else accesses the array, and as for `array_of`."""
+    return _described(facts, op, engine, Signs()) if stores_alone(function, op, facts.disjoint) else None
+
+
+def uncertain(op: BlockAccess) -> list[SSAValue]:
+    """The offsets of a block that may be negative, as far as is known without a launch."""
+    analysis = AffineAnalysis()
+
+    def is_certain(offset: SSAValue) -> bool:
+        signs = Signs()
+        return signs.all_upwards(analysis.scalar(offset)) and not signs.divisors
+
+    return [offset for offset in op.offsets if not is_certain(offset)]
+
+
+def _described(facts: LaneFacts, op: BlockAccess, engine: CopyEngine, signs: Signs) -> BlockArray | None:
     dtype, origin = types.dtype_of(types.element_of(op.block_type)), _origin(op.base)
-    size, order, signs = dtype.storage_bits // 8, _innermost_first(facts, op), Signs()
-    if order is None or origin is None or size not in engine.element_bytes or not _is_behind_begin(op, signs):
+    size, order = dtype.storage_bits // 8, _innermost_first(facts, op)
+    if order is None or origin is None or size not in engine.element_bytes:
         return None
     base, outer = origin[0], _outer(facts, origin[1], signs)
-    if outer is None or op.rank + len(outer) > engine.rank or may_miss_stores(function, op, base, facts.disjoint):
+    if outer is None or op.rank + len(outer) > engine.rank:
         return None
     steps = [op.strides[dim] for dim in order[1:]]
     apart = [step if isinstance(step, int) else facts.divisor(step) for step in (*steps, *(step for _, step in outer))]

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tilefw.api.integers import log2
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, FragmentLoad
+from tilefw.simt.description import FragmentLoad
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared import SharedLayout
 from tilefw.simt.lower.shared_address import SharedAccessContext, addresses
@@ -40,7 +40,9 @@ class FragmentRead:
     order: tuple[int, ...]
 
 
-def match(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDescription, flip: int = 0) -> FragmentRead | None:
+def match(
+    shared: SharedLayout, layout: LinearLayout, bits: int, loads: Sequence[FragmentLoad], flip: int = 0
+) -> FragmentRead | None:
     """The fragment loads that read `layout` of a buffer with elements of `bits` bits; None when there are none.
 
     `flip` is XORed to the flat index of every element of the layout: the same read elsewhere in the buffer.
@@ -50,7 +52,7 @@ def match(shared: SharedLayout, layout: LinearLayout, bits: int, chip: ChipDescr
     size = bits // 8
     registers, lanes, waves = ([o * size for o in shared.offsets(part)] for part in (layout.register, layout.lane, layout.wave))
     start = shared.offset(flip) * size
-    for load in chip.fragment_loads:
+    for load in loads:
         for rule in (_straight, _crosswise) if load.transposed else (_straight,):
             places = rule(load, bits, registers, lanes)
             if places is not None:

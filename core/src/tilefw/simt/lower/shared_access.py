@@ -119,7 +119,7 @@ def read(
     b = context.builder
     bits = storage_bits(element_type)
     stored = types.i8 if types.is_bool(element_type) else element_type
-    fragments = fragment_load.match(shared, layout, bits, context.machine.chip, flip)
+    fragments = fragment_load.match(shared, layout, bits, context.machine.chip.fragment_loads, flip)
     if fragments is not None:
         properties = lane.shared_properties(buffer, ring, phase)
         value = fragment_load.emit(context, address, fragments, stored, properties)

@@ -15,12 +15,13 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.simt.description import ChipDescription, LaneMachine
-from tilefw.simt.lower import atomics, compute, gather, inline_asm, memory, observe, remarks, shape, shared, values
+from tilefw.simt.lower import atomics, bulk_store, compute, gather, inline_asm, memory, observe, remarks, shape, shared, values
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.leave import spare_threads, works_together
 from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
+from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.discarded import discard
@@ -30,7 +31,7 @@ WORKGROUPS = "lane.workgroups"  # of a function that more than one make together
 
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
     **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **atomics.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
-    **gather.HANDLERS, **inline_asm.HANDLERS, **observe.HANDLERS,
+    **gather.HANDLERS, **inline_asm.HANDLERS, **observe.HANDLERS, StoreBlockOp: bulk_store.store_block,
 }
 
 

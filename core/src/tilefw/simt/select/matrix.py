@@ -78,6 +78,14 @@ class MatrixSelection:
         result = op.results[0]
         self.values.vectors[result] = vector_in(type_name(result.type), size_of(result.type), registers, True)
 
+    def fragment_store(self, op: lane.FragmentStoreOp) -> None:
+        name, count, transposed, buffer, addresses = op.store, op.count, op.transposed, op.buffer, address_of(op)
+        per = per_register(type_name(op.value.type))
+        for k, place in enumerate(address_slots(op)):
+            stored = tuple(self.memory.packed_register(op.value, (k * count + i) * per) for i in range(count))
+            address, immediate = self.memory.address(addresses, place)
+            self.chip.fragment_store(self.code, FragmentAccess(name, stored, address, immediate, transposed, buffer))
+
     def atom(self, op: lane.AtomOp) -> None:
         atom = find_atom(self.description, op.atom)
         a, b, c = op.operands[:3]

@@ -230,6 +230,15 @@ class MemorySelection:
         self.chip.move(self.code, register, where)
         return register
 
+    def packed_register(self, value: SSAValue, first: int) -> Slice:
+        """The 32 bits of a value that begin with element `first`, as a register."""
+        found = self.values.register(value, first)
+        if isinstance(found, Slice):
+            return found
+        register = self.code.new_register("w32")
+        self.chip.move(self.code, register, found)
+        return register
+
     def _access(
         self, of: _Accesses, k: int, registers: tuple[Element, ...], bits: int, extra: int, predicate: Slice | None
     ) -> LaneAccess:

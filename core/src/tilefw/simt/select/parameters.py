@@ -49,8 +49,8 @@ def parameters(function: FuncOp, pointer_bits: int, engine: CopyEngine | None = 
 
 
 def _written_arguments(function: FuncOp) -> set[int] | None:
-    """The arguments that stores and atomics go through; None when one's argument is unknown, as of an address in assembly.
-    Stores to shared memory go through none: their `buffer` is one of its own."""
+    """The arguments that stores, those of engines too, and atomics go through; None when one's argument is unknown, as of an
+    address in assembly. Stores to shared memory go through none: their `buffer` is one of its own."""
     found: set[int] = set()
     for op in nested_ops(function):
         if isinstance(op, lane.StoreOp) and op.shared:
@@ -59,6 +59,8 @@ def _written_arguments(function: FuncOp) -> set[int] | None:
             if op.buffer < 0:
                 return None
             found.add(op.buffer)
+        elif isinstance(op, lane.BulkStoreOp):
+            found.add(op.argument)
         elif isinstance(op, lane.InlineAsmOp) and any(types.dtype_of(value.type).bits == 64 for value in op.operands):
             return None
     return found

@@ -83,8 +83,11 @@ def insert_barriers(function: FuncOp, disjoint: bool = False) -> int:
 _EVENTS = frozenset({
     lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.CommitOp, lane.WaitOp, lane.BarrierOp,
     lane.AtomicOp, lane.FenceOp, lane.AsyncAtomOp, lane.AtomWaitOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
-    lane.BulkCopyOp,
+    lane.BulkCopyOp, lane.FragmentStoreOp, lane.BulkStoreOp, lane.BulkStoreWaitOp,
 })
+
+# An engine reads until the wait, so that others overwrite behind a barrier that stands behind the wait.
+_READS = lane.LoadOp | lane.FragmentLoadOp | lane.BulkStoreOp | lane.BulkStoreWaitOp
 
 
 class BarrierAnalysis:
@@ -185,7 +188,7 @@ class BarrierAnalysis:
             self.outside_access(op, state)
             return
         access = self.memory.accessed(op)
-        reads = isinstance(op, lane.LoadOp | lane.FragmentLoadOp)
+        reads = isinstance(op, _READS)
         earlier = state.writes if reads else state.writes | state.reads
         if any(self.memory.overlap(access, other) for other in earlier):
             self.need(op, state)

@@ -23,7 +23,7 @@ from tilefw.tile.text.source_location import place_of
 # By class: xDSL's classes have a slow isinstance.
 _ACCESSES = frozenset({
     lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.AsyncAtomOp, lane.ArriveOp, lane.WaitPhaseOp,
-    lane.BulkCopyOp,
+    lane.BulkCopyOp, lane.FragmentStoreOp, lane.BulkStoreOp, lane.BulkStoreWaitOp,
 })
 
 
@@ -53,13 +53,16 @@ class BufferAccesses:
         """What an access of shared memory goes to."""
         return (op.buffer, self._phase(op.buffer, op.ring, op.phase))
 
-    def read_by(self, op: lane.AsyncAtomOp) -> list[BufferAccess]:
-        """What a matrix unit reads for an op."""
+    def read_by(self, op: lane.AsyncAtomOp | lane.BulkStoreOp) -> list[BufferAccess]:
+        """What a matrix unit, or a copy engine, reads for an op."""
+        if isinstance(op, lane.BulkStoreOp):
+            return [self.accessed(op)]
         return [(read.buffer, self._phase(read.buffer, read.ring, read.phase)) for read in op.shared_reads()]
 
     def written_by(self, op: Operation) -> BufferAccess | None:
         """What an op stores to, or starts to copy to, in shared memory; None for any other op."""
-        writes = isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp) or (isinstance(op, lane.StoreOp) and op.shared)
+        copies = isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp)
+        writes = copies or isinstance(op, lane.FragmentStoreOp) or (isinstance(op, lane.StoreOp) and op.shared)
         return self.accessed(op) if writes and isinstance(op, AccessOp) else None
 
     def _phase(self, buffer: int, ring: int, phase: int) -> int | None:

@@ -114,7 +114,8 @@ def _lowest(buffer: _Allocation, taken: list[_Allocation]) -> int:
 # The ops that matter, by class: xDSL's classes have a slow isinstance.
 _EVENTS = frozenset({
     lane.AllocOp, lane.LoadOp, lane.StoreOp, lane.FragmentLoadOp, lane.CopyAsyncOp, lane.WaitOp, lane.AsyncAtomOp,
-    lane.BulkCopyOp, lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
+    lane.BulkCopyOp, lane.FragmentStoreOp, lane.BulkStoreOp, lane.BulkStoreWaitOp,
+    lane.BeginBarriersOp, lane.ArriveOp, lane.WaitPhaseOp,
 })
 
 

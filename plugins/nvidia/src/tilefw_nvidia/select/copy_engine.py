@@ -6,17 +6,19 @@ and rows). Swizzles of 128, 64 and 32 bytes are those of wgmma's operands (PTX I
 
 from __future__ import annotations
 
-from tilefw.api.machine import Operand
-from tilefw.api.simt import BulkCopy, Code, CopyEngine, Element, SharedForm
+from tilefw.api.machine import Operand, Slice
+from tilefw.api.simt import BulkCopy, BulkStore, Code, CopyEngine, Element, SharedForm
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.isa.tensor_map_size import ALIGNMENT, BYTES
 
+_STORE = "cp.async.bulk.tensor.{}d.global.shared::cta.bulk_group"
 _COPY = "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes"
 _SWIZZLED_ROWS = (128, 64, 32)
 _ENGINE = CopyEngine(
     rank=5, extent=256, alignment=16, element_bytes=(1, 2, 4, 8), descriptor_bytes=BYTES, descriptor_alignment=ALIGNMENT,
     forms=tuple(SharedForm(size, True) for size in _SWIZZLED_ROWS), shared_alignment=128,
+    stores=True,
 )
 
 
@@ -38,3 +40,16 @@ def copy(code: Code, made: BulkCopy) -> None:
         made.address, made.immediate, made.barrier, made.barrier_immediate, made.descriptor, *places,
     ]
     code.effect(_COPY.format(len(places)), (), operands, predicate=made.predicate, buffer=made.buffer)
+
+
+def store(code: Code, made: BulkStore) -> None:
+    """Start one store."""
+    places = [code.chip.operand(code, place) for place in made.places]
+    operands: list[Operand] = [made.descriptor, *places, made.address, made.immediate]
+    code.effect(_STORE.format(len(places)), (), operands, predicate=made.predicate, buffer=made.buffer)
+
+
+def finish_stores(code: Code, predicate: Slice | None) -> None:
+    """Until the engine has read (PTX ISA, cp.async.bulk.wait_group: `.read`). What it writes is there when the kernel is over."""
+    code.effect("cp.async.bulk.commit_group", predicate=predicate)
+    code.effect("cp.async.bulk.wait_group.read", (), [0], predicate=predicate)

@@ -12,6 +12,7 @@ from tilefw.api.simt import (
     AsyncCopy,
     AtomicAccess,
     BulkCopy,
+    BulkStore,
     ChipDescription,
     Code,
     Const,
@@ -29,13 +30,13 @@ from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select import atomics, copy_engine, inline_assembly, mbarrier, warpgroup
 from tilefw_nvidia.select.combine import combiner
-from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, atoms, load_fragment, multiply
+from tilefw_nvidia.select.matrix import FRAGMENT_LOADS, FRAGMENT_STORES, atoms, load_fragment, multiply, store_fragment
 from tilefw_nvidia.select.rules import rules
 from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
 _EFFECTS = {
     inline_assembly.OPCODE, "st", "bar", "barrier", "mbarrier", "setmaxnreg", "trap", "atom", "red", "membar", "fence", "cp",
-    "wgmma",
+    "wgmma", "stmatrix",
 }
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
@@ -64,6 +65,7 @@ def description(chip: Chip) -> ChipDescription:
     here."""
     instructions = instruction_set(chip)
     loads = tuple(load for load in FRAGMENT_LOADS if instructions.opcode(f"{load.name}.sync.aligned.m8n8.x4.shared.b16").exists)
+    stores = tuple(each for each in FRAGMENT_STORES if instructions.opcode(f"{each.name}.sync.aligned.m8n8.x4.shared.b16").exists)
     copies = chip.copy_bytes if instructions.opcode("cp.async.ca.shared.global").exists else ()
     shuffles = all(instructions.opcode(f"shfl.sync.{mode}.b32").exists for mode in _SHUFFLES.values())
     engine = copy_engine.copy_engine(chip)
@@ -73,6 +75,7 @@ def description(chip: Chip) -> ChipDescription:
         banks=chip.banks, bank_bytes=chip.bank_bytes, shuffles=shuffles,
         scan_shuffles=("up", "down") if shuffles else (), copy_bytes=copies,
         atoms=(*atoms(chip), *warpgroup_atoms(chip)), shared_views=bool(chip.warpgroup_rates), fragment_loads=loads,
+        fragment_stores=stores,
         copy_engine=engine,
         registers=chip.registers_per_thread, processor_registers=chip.registers_per_processor,
         processor_shared_bytes=chip.shared_bytes_per_processor, system_shared_bytes=chip.system_shared_bytes,
@@ -246,6 +249,12 @@ class PtxChip(LaneChip):
     def bulk_copy(self, code: Code, copy: BulkCopy) -> None:
         copy_engine.copy(code, copy)
 
+    def bulk_store(self, code: Code, store: BulkStore) -> None:
+        copy_engine.store(code, store)
+
+    def finish_bulk_stores(self, code: Code, predicate: Slice | None) -> None:
+        copy_engine.finish_stores(code, predicate)
+
     def atomic(self, code: Code, access: AtomicAccess) -> None:
         atomics.access(code, access)
 
@@ -305,6 +314,9 @@ class PtxChip(LaneChip):
 
     def fragment_load(self, code: Code, access: FragmentAccess) -> None:
         load_fragment(code, access)
+
+    def fragment_store(self, code: Code, access: FragmentAccess) -> None:
+        store_fragment(code, access)
 
     def atom(self, code: Code, atom: MatrixAtom, a: Registers, b: Registers, c: Registers, d: Sequence[Slice]) -> None:
         multiply(code, atom, a, b, c, d)

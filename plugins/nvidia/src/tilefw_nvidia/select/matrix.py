@@ -22,7 +22,8 @@ _ELEMENTS: Mapping[str, str] = {
 }
 _SUMS: Mapping[str, str] = {"f16": "f16", "f32": "f32", "s32": "i32", "f64": "f64"}
 
-# PTX ISA, "Warp-level matrix load instruction: ldmatrix".
+# PTX ISA, "Warp-level matrix load instruction: ldmatrix", "Warp-level matrix store instruction: stmatrix".
+FRAGMENT_STORES = (FragmentLoad("stmatrix", rows=8, row_bytes=16, cell_bits=16, most=4, transposed=True),)
 FRAGMENT_LOADS = (FragmentLoad("ldmatrix", rows=8, row_bytes=16, cell_bits=16, most=4, transposed=True),)
 
 
@@ -69,3 +70,10 @@ def load_fragment(code: Code, access: FragmentAccess) -> None:
     crosswise = ".trans" if access.transposed else ""
     opcode = f"ldmatrix.sync.aligned.m8n8.x{len(access.registers)}{crosswise}.shared.b16"
     code.effect(opcode, access.registers, [access.address, access.immediate], buffer=access.buffer)
+
+
+def store_fragment(code: Code, access: FragmentAccess) -> None:
+    """stmatrix of 1, 2 or 4 matrices of 8 rows of 16 bytes."""
+    crosswise = ".trans" if access.transposed else ""
+    opcode = f"stmatrix.sync.aligned.m8n8.x{len(access.registers)}{crosswise}.shared.b16"
+    code.effect(opcode, (), [access.address, access.immediate, *access.registers], buffer=access.buffer)

@@ -1,0 +1,147 @@
+"""Stores of blocks by a copy engine: lanes put the tile into shared memory as the engine takes it, and one thread has it stored.
+
+That pays where lanes hold the tile as a matrix unit leaves it: fragment stores then take a fraction of the instructions of stores
+to global memory, which would write a few bytes of many rows each. So the rule: the engine stores a block if fragment stores serve
+the layout of the value, in at most half as many instructions as lanes would store with. The store stands in no loop and no branch,
+as its buffer would last through the loop beside the loop's own; the buffer here has bytes that are free by then. Nothing else in
+the kernel accesses the array, as no fence between the engine's view and the lanes' would order that (`stores_alone`). Where a block
+may begin before its array, as programs that are divided into groups may, a branch has lanes store that one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from xdsl.dialects.scf import IfOp, YieldOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tilefw.copy_descriptors import CopyDescriptor
+from tilefw.simt import lane
+from tilefw.simt.description import CopyEngine
+from tilefw.simt.layout import LinearLayout
+from tilefw.simt.layout.shared_operand import SharedOperand
+from tilefw.simt.lower import fragment_load, fragment_store, memory
+from tilefw.simt.lower.context import LoweringContext
+from tilefw.simt.lower.described_array import BlockArray, engine_of, stored_array_of, uncertain
+from tilefw.simt.lower.fragment_load import FragmentRead
+from tilefw.tile import types
+from tilefw.tile.dialect.base import integer_attr, string_attr
+from tilefw.tile.dialect.ops import StoreBlockOp
+
+_GAIN = 2  # so many times fewer stores pay for a barrier and for addresses in shared memory
+
+
+@dataclass(frozen=True)
+class _Staging:
+    """The buffer's layout, as rows that the engine takes, and the fragment stores that fill it."""
+
+    operand: SharedOperand
+    row_bytes: int
+    stores: FragmentRead
+
+
+def store_block(context: LoweringContext, op: StoreBlockOp) -> None:
+    """By the engine where that pays, else by lanes."""
+    engine, layout = engine_of(context.machine, op), context.assignment.layouts[op]
+    array = None
+    if engine is not None and engine.stores and not layout.copies:
+        array = stored_array_of(context.function, context.facts, op, engine)
+    staging = None if array is None or engine is None or array.outer else _staging(context, op, array, layout, engine)
+    accesses = layout.registers // context.assignment.accesses.access_width(op, layout)
+    if array is None or staging is None or len(staging.stores.constants) * _GAIN > accesses:
+        memory.store_block(context, op)
+    elif offsets := uncertain(op):
+        _branch(
+            context, _all_upwards(context, offsets), lambda: _store(context, op, layout, array, staging),
+            lambda: memory.store_block(context, op),
+        )
+    else:
+        _store(context, op, layout, array, staging)
+
+
+def _all_upwards(context: LoweringContext, offsets: Sequence[SSAValue]) -> SSAValue:
+    """Whether a block begins at places that are not negative, which is all that engines store to."""
+    builder = context.builder
+    joined = reduce(lambda a, b: builder.op("ori", a, b), [_narrow(context, offset) for offset in offsets])
+    return builder.op("les", builder.constant(0, types.i32), joined)
+
+
+def _branch(context: LoweringContext, condition: SSAValue, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """Make one or the other; `condition` is equal in all threads."""
+    builder, regions = context.builder, []
+    for make in (then, otherwise):
+        block = Block()
+        outer = builder.enter(block)
+        make()
+        builder.insert(YieldOp())
+        builder.leave(outer)
+        regions.append(Region(block))
+    builder.insert(IfOp.create(operands=[condition], regions=regions))
+
+
+def _staging(
+    context: LoweringContext, op: StoreBlockOp, array: BlockArray, layout: LinearLayout, engine: CopyEngine
+) -> _Staging | None:
+    """The first form of rows, the widest, that fits the block and fragment stores; None where none does."""
+    chip, shape = context.machine.chip, types.shape_of(op.value.type)
+    bits = types.dtype_of(op.value.type).storage_bits
+    if len(shape) != 2 or not chip.fragment_stores or shape[array.order[1]] > engine.extent:
+        return None
+    if math.prod(shape) * bits // 8 > chip.shared_bytes:
+        return None
+    for form in engine.forms:
+        if form.row_bytes * 8 // bits > shape[array.order[0]] or form.rows > shape[array.order[1]]:
+            continue
+        operand = SharedOperand(form, shape, bits, array.order[0])
+        found = fragment_load.match(operand.layout, layout, bits, chip.fragment_stores)
+        if found is not None:
+            return _Staging(operand, form.row_bytes, found)
+    return None
+
+
+def _store(context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging) -> None:
+    builder, engine, dtype = context.builder, context.machine.chip.copy_engine, types.dtype_of(op.value.type)
+    assert engine is not None
+    shape, size, fast = types.shape_of(op.value.type), dtype.storage_bits // 8, array.order[0]
+    elements = staging.row_bytes // size
+    align = max(staging.operand.form.pattern_bytes, engine.shared_alignment)
+    buffer = builder.alloc(math.prod(shape) * size, align, f"store of a tile of {'x'.join(map(str, shape))}x{dtype.name}")
+    fragment_store.emit(
+        context, buffer.results[0], staging.stores, context.get(op.value, layout), lane.shared_properties(buffer.id, 0, 0)
+    )
+    extents = (elements, shape[array.order[1]])
+    descriptor = context.descriptor(str(CopyDescriptor(
+        array.base, array.sizes, array.strides, extents, dtype.name, size, staging.row_bytes, engine.alignment, array.divisors,
+    )))
+    when, starts = _when(context, op), [_narrow(context, op.offsets[dim]) for dim in array.order]
+    for i in range(shape[fast] // elements):
+        address = builder.op("addi", buffer.results[0], builder.constant(i * staging.operand.row_stride, types.i32))
+        first = builder.op("addi", starts[0], builder.constant(i * elements, types.i32))
+        parts = {"address": address, "descriptor": descriptor, "at0": first, "at1": starts[1], "when": when}
+        properties: dict[str, Attribute] = {
+            "parts": string_attr(",".join(parts)), "bytes": integer_attr(math.prod(extents) * size),
+            "argument": integer_attr(memory.argument_of(op.base)), "buffer": integer_attr(buffer.id),
+        }
+        builder.insert(lane.BulkStoreOp.create(operands=list(parts.values()), properties=properties))
+    wait: dict[str, Attribute] = {"parts": string_attr("when"), "buffer": integer_attr(buffer.id)}
+    builder.insert(lane.BulkStoreWaitOp.create(operands=[when], properties=wait))
+
+
+def _when(context: LoweringContext, op: StoreBlockOp) -> SSAValue:
+    """The one thread; nobody where the array has no elements: an engine is told of one (`CopyDescriptor.described`)."""
+    builder = context.builder
+    when = builder.op("eqi", context.address.thread_id(), builder.constant(0, lane.vector(1, types.i32)))
+    for size in op.shape:
+        if size is not None and not (context.facts.constant(size) or 0) > 0:
+            value = context.scalars[size]
+            some = builder.op("lts", builder.constant(0, value.type), value)
+            when = builder.op("andi", when, builder.splat(some, 1))
+    return when
+
+
+def _narrow(context: LoweringContext, offset: SSAValue) -> SSAValue:
+    value = context.scalars[offset]
+    return value if value.type == types.i32 else context.builder.op("trunci", value, result=types.i32)

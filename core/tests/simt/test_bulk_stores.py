@@ -1,0 +1,98 @@
+"""A chip whose copy engine stores, by description alone: what products leave goes out by it where that pays, and is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from library_on_chips import SMALL, check, lowered
+from made_up import ENGINE, STORING
+from xdsl.dialects.scf import IfOp
+
+import tilefw
+import tilefw.language as tl
+from tilefw.api.errors import InternalError
+from tilefw.frontend import build_module
+from tilefw.passes.manager import PassManager
+from tilefw.passes.pipeline import default_passes
+from tilefw.simt import lane
+from tilefw.simt.asynchronous.check_products import check_products
+from tilefw.simt.description import LaneMachine
+from tilefw.simt.passes import lane_passes
+from tilefw.testing.lane_interpreter import LaneFault, run
+from tilefw.tile.nested_ops import nested_ops
+
+MATMUL: dict[str, Any] = {"m": 64, "n": 64, "k": 160, **SMALL}
+
+
+def kinds(name: str, parameters: dict[str, Any]) -> set[type]:
+    function, *_ = lowered(name, parameters, STORING)
+    return {type(op) for op in nested_ops(function)}
+
+
+@pytest.mark.parametrize("more", [{}, {"m": 40, "n": 48, "k": 80}, {"block_n": 64}, {"dtype": "bf16"}], ids=str)
+@pytest.mark.parametrize("name", ["descriptor_matmul", "matmul"])
+def test_a_product_that_the_engine_stores_is_right(name: str, more: dict[str, Any]) -> None:
+    """Also where blocks reach beyond the array."""
+    assert {lane.FragmentStoreOp, lane.BulkStoreOp, lane.BulkStoreWaitOp} <= kinds(name, MATMUL | more)
+    check(name, MATMUL | more, STORING)
+
+
+def test_lanes_store_where_a_block_of_groups_of_programs_begins_before_the_array() -> None:
+    """Which nothing says of blocks in rows."""
+    for name, branches in (("matmul", 1), ("descriptor_matmul", 0)):
+        function, *_ = lowered(name, MATMUL, STORING)
+        assert len([op for op in nested_ops(function) if isinstance(op, IfOp)]) == branches
+        assert any(isinstance(op, lane.StoreOp) and not op.shared for op in nested_ops(function)) == bool(branches)
+
+
+def test_wide_elements_and_chips_without_such_stores_leave_it_to_lanes() -> None:
+    assert lane.BulkStoreOp not in kinds("matmul", {**MATMUL, "dtype": "fp32"})
+    function, *_ = lowered("matmul", MATMUL, ENGINE)
+    assert not [op for op in nested_ops(function) if isinstance(op, lane.BulkStoreOp | lane.FragmentStoreOp)]
+
+
+@pytest.mark.parametrize("removed", [lane.FenceViewOp, lane.BarrierOp, lane.BulkStoreWaitOp], ids=["fence", "barrier", "wait"])
+def test_every_part_of_the_store_is_needed(removed: type) -> None:
+    function, launch, passed, (_, machine) = lowered("descriptor_matmul", MATMUL, STORING)
+    arguments = [getattr(value, "array", value) for value in passed.values()]
+    run(function, arguments, launch.grid, machine)
+    site = [op for op in nested_ops(function) if isinstance(op, removed)][-1]
+    site.detach()
+    if removed is not lane.BarrierOp:
+        with pytest.raises(InternalError):
+            check_products(function, views=True)
+    with pytest.raises(LaneFault):
+        run(function, arguments, launch.grid, machine)
+
+
+SIGNATURE = {"a": "*fp16:16", "b": "*fp16:16", "out": "*fp16:16", "lock": "*i32:16", "k": "i32:16"}
+
+
+@tilefw.jit
+def one_tile(a, b, out, lock, k, KIND: tl.constexpr, B: tl.constexpr):
+    lines, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    total = tl.zeros((B, B), tl.float32)
+    if KIND == "reads before":
+        total += tl.load(out + lines * B + columns)
+    for at in range(0, k, B):
+        total = tl.dot(tl.load(a + lines * k + at + columns), tl.load(b + (at + lines) * B + columns), total)
+    tl.store(out + lines * B + columns, total.to(tl.float16))
+    if KIND == "reads behind":
+        tl.store(b + lines * B + columns, tl.load(a + lines * k + columns))
+    if KIND == "tells others":
+        tl.atomic_add(lock, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "disjoint", "engine"),
+    [
+        ("plain", True, True), ("plain", False, True), ("reads before", True, False), ("reads behind", True, True),
+        ("reads behind", False, False), ("tells others", True, False),
+    ],
+)
+def test_an_array_that_something_else_accesses_is_stored_by_lanes(kind: str, disjoint: bool, engine: bool) -> None:
+    module = build_module(one_tile, SIGNATURE, {"KIND": kind, "B": 32})
+    machine = LaneMachine(STORING, 4, disjoint=disjoint)
+    PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
+    assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(module)) == engine
