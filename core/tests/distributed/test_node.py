@@ -113,6 +113,49 @@ def test_what_no_rank_has_written_is_uninitialised(target):
         )
 
 
+@tilefw.jit
+def behind_the_next(flags, LAST: tl.constexpr):
+    program = tl.program_id(0)
+    if program < LAST:
+        while tl.atomic_cas(flags + program + 1, 1, 1, sem="acquire") == 0:
+            pass
+    tl.atomic_xchg(flags + program, 1, sem="release")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_programs_that_wait_for_more_than_the_device_holds_are_told(target):
+    """Each waits for the one behind it: four at once can, with room for three the last never begins."""
+    for resident, sort in ((4, None), (3, tilefw.CheckError)):
+        node = tilefw.node(target, 1, resident=resident)
+        flags = node.zeros((4,), "int32", name="flags")
+        if sort is None:
+            node.launch(behind_the_next, (4,), flags, LAST=3)
+            assert (flags[0] == 1).all()
+            continue
+        with pytest.raises(sort, match="TFW0870") as raised:
+            node.launch(behind_the_next, (4,), flags, LAST=3)
+        assert "for element 3 of flags on rank 0" in raised.value.note
+        assert "other programs of this launch have not begun: the device holds no more at once" in raised.value.note
+
+
+@pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
+def test_launches_of_one_rank_share_the_room_of_its_device(target):
+    """A consumer that fills the device keeps its own producer out; where both fit, they meet."""
+    for resident in (4, 2):
+        node = tilefw.node(target, 2, resident=resident)
+        x, buffer, result = filled(node), node.zeros((N,), name="buffer"), node.zeros((N,), name="result")
+        flags = node.zeros((2,), "int32", name="flags")
+        waits = (0, kernels.consumer, (2,), (buffer, flags, result, N, 256))
+        sends = (0, kernels.producer, (2,), (x, buffer, flags, N, 0, 0, node.heap_bases, 256))
+        if resident == 4:
+            node.run([waits, sends])
+            assert np.array_equal(result[0], 2 * x[0])
+            continue
+        with pytest.raises(tilefw.CheckError) as raised:
+            node.run([waits, sends])
+        assert "rank 0: producer waits for room on its device" in raised.value.note
+
+
 def test_races_between_ranks_are_found_by_the_reference():
     """A flag that nobody releases orders nothing."""
     node = tilefw.node("reference", 2)

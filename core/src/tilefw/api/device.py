@@ -113,7 +113,7 @@ class LaunchOptions:
     of those programs of the grid that run (x + X·(y + Y·z) for a grid of X × Y × Z), for a device that `samples`; None are all. A
     chip has no use for checks, budget, numerics, seed, observers and programs. `trace` asks for `LaunchReport.trace`, of a device
     that `traces`; with `beginning` above 0 it is what workgroups begin with: after about so many blocks of code they are left as
-    they are.
+    they are. `resident` is how many workgroups are in flight at most, for a device that simulates.
     """
 
     block: tuple[int, int, int] | None = None
@@ -128,6 +128,7 @@ class LaunchOptions:
     programs: tuple[int, ...] | None = None
     trace: bool = False
     beginning: int = 0
+    resident: int | None = None
 
 
 class Completion(Protocol):

@@ -40,7 +40,9 @@ def joint_error(launches: Sequence[RankLaunch], reports: Sequence[LaunchReport],
 def _waits(one: RankLaunch, report: LaunchReport, heap: SymmetricHeap) -> Iterator[str]:
     """One line for each word that a launch waits for."""
     for finding in report.errors:
-        if finding.check == _DEADLOCK and finding.address is not None:
+        if finding.check == _DEADLOCK and finding.address is None:
+            yield f"rank {one.rank}: {one.made.name} {finding.message}"
+        elif finding.check == _DEADLOCK and finding.address is not None:
             place = finding.source or finding.code_place
             line = f" at {place}" if place is not None else ""
             yield (

@@ -22,6 +22,7 @@ from tilefw.api.device import (
 from tilefw.api.errors import LaunchError, UnsupportedError, UsageError
 from tilefw.distributed.findings import joint_error
 from tilefw.distributed.rank_launch import RankLaunch
+from tilefw.distributed.residence import residence_of
 from tilefw.distributed.symmetric_heap import SymmetricHeap
 from tilefw.runtime.arguments.arrays import HostArray, storages
 from tilefw.runtime.arguments.binding import Bound
@@ -47,14 +48,20 @@ class _PlacedMemory:
         return self.start <= array.start and array.start + array.nbytes <= self.start + self.nbytes
 
 
-def run(launches: Sequence[RankLaunch], heap: SymmetricHeap, seed: int) -> tuple[LaunchReport, ...]:
-    """Run all launches to their ends; one report each. Raises CheckError where a check finds an error or nobody can go on (then
+def run(
+    launches: Sequence[RankLaunch], heap: SymmetricHeap, seed: int, resident: int | None
+) -> tuple[tuple[LaunchReport, ...], frozenset[str]]:
+    """Run all launches to their ends; one report each, and the checks that were made. `resident`: programs of a launch that a
+    device holds at once, None where the target says it. Raises CheckError where a check finds an error or nobody can go on (then
     nothing is copied back), UnsupportedError TFW0873 for a target whose executor cannot, UsageError TFW0903 for a check that it
     cannot make."""
     sites = [_site(one.made) for one in launches]
     executor = sites[0].executor
     device = joint_device(executor, launches[0].made.target.name, heap)
-    options = [_options(where, device, seed, number) for number, where in enumerate(sites)]
+    options = [
+        replace(_options(where, device, seed, number), resident=resident or residence_of(one.made))
+        for number, (one, where) in enumerate(zip(launches, sites, strict=True))
+    ]
     target, artifact = launches[0].made.target, launches[0].made.compiled.artifact
     titles = [f"{one.made.name} on rank {one.rank}, grid {one.made.grid}" for one in launches]
     crash = guarded(
@@ -79,7 +86,7 @@ def run(launches: Sequence[RankLaunch], heap: SymmetricHeap, seed: int) -> tuple
                 _copy_back(executor, part)
     if failed:
         raise joint_error(launches, reports, heap)
-    return reports
+    return reports, frozenset().union(*(wanted.checks for wanted in options))
 
 
 def _site(made: Launchable) -> LaunchSite:

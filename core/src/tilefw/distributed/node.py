@@ -33,11 +33,13 @@ RankedLaunch = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class JointResult:
-    """What launches at once did: their ranks, kernels and reports, in the order in which they were given."""
+    """What launches at once did: their ranks, kernels and reports, in the order in which they were given, and the checks that the
+    device made of them."""
 
     ranks: tuple[int, ...]
     kernels: tuple[str, ...]
     reports: tuple[LaunchReport, ...]
+    checks: frozenset[str]
 
     @property
     def diagnostics(self) -> tuple[Finding, ...]:
@@ -55,14 +57,16 @@ class JointResult:
 
 
 class DeviceNode:
-    """`ranks` devices of one target. Each has a symmetric heap of `heap_bytes`; all heaps are in one address space."""
+    """`ranks` devices of one target. Each has a symmetric heap of `heap_bytes`; all heaps are in one address space. A device holds
+    `resident` programs of a launch at once, by default as many as the target's model of time says."""
 
-    def __init__(self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
             raise UsageError(f"a node has from 1 to {MOST_RANKS} ranks, not {ranks!r}", code="TFW0902")
         found = registry().find(config.resolve(config.settings(target=target)).target)
         self.target = found.name
         self.num_ranks = ranks
+        self.resident = None if resident is None else config.positive(resident, "resident")
         self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"))
         joint_device(executor_for(found, "default"), self.target, self.heap)
 
@@ -133,11 +137,12 @@ class DeviceNode:
         if not launches:
             raise LaunchError("no launches", code="TFW0874", help="give at least one")
         ready = [self._ready(*launch) for launch in launches]
-        reports = run([one for one in ready if all(one.made.grid)], self.heap, seed)
+        running = [one for one in ready if all(one.made.grid)]
+        reports, checks = run(running, self.heap, seed, self.resident) if running else ((), frozenset())
         done = iter(reports)
         return JointResult(
             tuple(one.rank for one in ready), tuple(one.made.name for one in ready),
-            tuple(next(done) if all(one.made.grid) else LaunchReport() for one in ready),
+            tuple(next(done) if all(one.made.grid) else LaunchReport() for one in ready), checks,
         )
 
     def _ready(
@@ -173,10 +178,10 @@ class DeviceNode:
         return value
 
 
-def node(target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES) -> DeviceNode:
+def node(target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None) -> DeviceNode:
     """A simulated node of `ranks` devices of a target. Raises UnsupportedError TFW0873 for a target whose simulator cannot run
     several launches at once."""
-    return DeviceNode(target, ranks, heap_bytes=heap_bytes)
+    return DeviceNode(target, ranks, heap_bytes=heap_bytes, resident=resident)
 
 
 def _type(dtype: Any) -> np.dtype[Any]:

@@ -72,7 +72,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     def launch_jointly(self, launches: Sequence[JointLaunch], seed: int) -> Sequence[LaunchReport]:
         """As `JointDevice.launch_jointly`."""
         ready = [self._ready(one.module, one.entry, one.grid, one.args, one.options) for one in launches]
-        return run_jointly(ready, self._memory, seed)
+        return run_jointly(ready, [one.rank for one in launches], self._memory, seed)
 
     def _ready(
         self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions

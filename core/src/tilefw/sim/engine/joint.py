@@ -15,7 +15,7 @@ import numpy as np
 
 from tilefw.api.device import LaunchReport
 from tilefw.sim.engine.launch import RunningLaunch
-from tilefw.sim.engine.run import QUANTUM, Turn, kept_regions, run_by_turns
+from tilefw.sim.engine.run import QUANTUM, Room, Turn, kept_regions, run_by_turns
 from tilefw.sim.memory.regions import GlobalMemory
 
 DEADLOCK = "TFW0870"
@@ -42,13 +42,19 @@ class _RunningByTurns:
         return self.newest is not None and self.vain > VAIN_TURNS * len(self.newest.running)
 
 
-def run_jointly(launches: Sequence[RunningLaunch], memory: GlobalMemory, seed: int) -> tuple[LaunchReport, ...]:
+def run_jointly(
+    launches: Sequence[RunningLaunch], ranks: Sequence[int], memory: GlobalMemory, seed: int
+) -> tuple[LaunchReport, ...]:
     """Execute all launches; their reports in their order. One that a check ends, or that stands in a deadlock (TFW0870), ends the
-    others, whose reports then tell what they did so far."""
+    others, whose reports then tell what they did so far. Launches of one rank share the room of one device."""
     random = np.random.default_rng(seed) if seed else None
     reports: dict[int, LaunchReport] = {}
     with kept_regions(memory), np.errstate(all="ignore"):
-        running = {number: _RunningByTurns(launch, run_by_turns(launch, QUANTUM)) for number, launch in enumerate(launches)}
+        rooms = {rank: Room() for rank in ranks}
+        running = {
+            number: _RunningByTurns(launch, run_by_turns(launch, QUANTUM, rooms[rank]))
+            for number, (launch, rank) in enumerate(zip(launches, ranks, strict=True))
+        }
         try:
             rounds = 0
             while running and not any(report.errors for report in reports.values()):
@@ -96,8 +102,12 @@ def _report_waiting(one: _RunningByTurns) -> None:
     """Which workgroups of a launch wait at which instruction for which word."""
     turn, state = one.newest, one.launch.state
     assert turn is not None
-    missing = state.geometry.workgroups - sum(len(execution.batch.workgroups) for execution in turn.running)
-    absent = "" if turn.begun else f"; up to {missing} workgroups of the grid have not begun: the device holds no more at once"
+    absent = "" if turn.begun else "; other programs of this launch have not begun: the device holds no more at once"
+    if not turn.running:
+        state.diagnostics.reporter.add(
+            "deadlock", DEADLOCK, "waits for room on its device, which launches that wait themselves have taken",
+            state.program.instructions[0],
+        )
     for batch, poll in ((waiting.batch, poll) for waiting in turn.running for poll in waiting.vain_polls.values()):
         for slot, region, offset in islice(poll.words(), _SHOWN_WORDS):
             state.diagnostics.reporter.add(

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -73,12 +74,31 @@ def pack(values: Mapping[int, bytes], size: int) -> bytes:
 
 @dataclass(slots=True)
 class Turn:
-    """What a launch that is run by turns did in one of them. `vain`: all that it did was poll memory that nobody changed; `running`
-    of its batches have not ended, and `begun` says whether all workgroups of the grid are among those or have ended."""
+    """What a launch that is run by turns did in one of them. `vain`: all that it did was poll memory that nobody changed, or wait
+    for room on the device; `running` of its batches have not ended, and `begun` says whether all workgroups of the grid are among
+    those or have ended."""
 
     vain: bool
     running: Sequence[Execution]
     begun: bool
+
+
+class Room:
+    """How much of one device is free for workgroups, those of several launches at once: each takes its part of what holds as many
+    as fit of its launch alone."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken = Fraction(0)
+
+    def fitting(self, most: int) -> int:
+        """How many workgroups still fit, of a launch of which `most` fit alone."""
+        return int((1 - self._taken) * most)
+
+    def take(self, workgroups: int, most: int) -> None:
+        """So many more are in flight, or fewer."""
+        self._taken += Fraction(workgroups, most)
 
 
 def run(launch: RunningLaunch) -> LaunchReport:
@@ -92,15 +112,15 @@ def run(launch: RunningLaunch) -> LaunchReport:
                 return ended.value
 
 
-def run_by_turns(launch: RunningLaunch, quantum: int) -> Generator[Turn, int, LaunchReport]:
+def run_by_turns(launch: RunningLaunch, quantum: int, room: Room | None = None) -> Generator[Turn, int, LaunchReport]:
     """Execute every workgroup; gives way after about `quantum` blocks of code, or as many as it is sent, and where all that a batch
-    does is wait. Whoever runs it has made the memory's regions ready (`kept_regions`)."""
+    does is wait. Whoever runs it has made the memory's regions ready (`kept_regions`). `room` is that of its device."""
     began = time.perf_counter()
     state = launch.state
     placed = _write_argument_block(launch)
     allocations, diagnostics = state.memory.allocations, state.diagnostics
     try:
-        yield from _run_batches(launch, quantum)
+        yield from _run_batches(launch, quantum, room or Room())
         for observe in diagnostics.observers.finish:
             observe()
     except LaunchStopped:
@@ -155,7 +175,9 @@ def _batch_size(launch: RunningLaunch) -> tuple[int, int]:
     per_group = 2 * (state.memory.shared_bytes + state.memory.local_bytes * threads + own)
     per_group *= 1 + state.diagnostics.observers.bytes_per_byte
     each = max(1, min(each, BATCH_BYTES // max(1, per_group)))
-    return each, max(each, min(state.chip.resident_workgroups, RESIDENT_BYTES // max(1, per_group)))
+    resident = state.options.resident
+    most = min(state.chip.resident_workgroups if resident is None else resident, RESIDENT_BYTES // max(1, per_group))
+    return each, max(each if resident is None else 1, state.geometry.cluster_workgroups, most)
 
 
 def _batches(launch: RunningLaunch, each: int) -> Iterator[Array]:
@@ -186,24 +208,28 @@ def _clusters(launch: RunningLaunch, each: int) -> Iterator[Array]:
         yield order[start : start + each].reshape(-1)
 
 
-def _run_batches(launch: RunningLaunch, quantum: int) -> Generator[Turn, int, None]:
+def _run_batches(launch: RunningLaunch, quantum: int, room: Room) -> Generator[Turn, int, None]:
     each, most = _batch_size(launch)
     waiting = _batches(launch, each)
     following = next(waiting, None)
-    chosen = launch.state.options.programs
-    sample = chosen is not None and len(set(chosen)) < launch.state.geometry.workgroups
+    geometry, chosen = launch.state.geometry, launch.state.options.programs
+    sample = chosen is not None and len(set(chosen)) < geometry.workgroups
     running: deque[Execution] = deque()
-    resident = vain = 0
+    vain = 0
     while following is not None or running:
-        if following is not None and (not running or resident + len(following) <= most):
-            execution = Execution(launch, following)
-            resident += len(following)
-            following = next(waiting, None)
-        else:
+        fitting = 0 if following is None else room.fitting(most) // geometry.cluster_workgroups * geometry.cluster_workgroups
+        if following is not None and fitting:
+            execution = Execution(launch, following[:fitting])
+            room.take(len(execution.batch.workgroups), most)
+            following = following[fitting:] if len(following) > fitting else next(waiting, None)
+        elif running:
             execution = running.popleft()
+        else:
+            quantum = (yield Turn(True, running, False)) or quantum
+            continue
         in_vain = False
         if execution.run(quantum):
-            resident -= len(execution.batch.workgroups)
+            room.take(-len(execution.batch.workgroups), most)
             execution.batch.close()
             vain = 0
         else:

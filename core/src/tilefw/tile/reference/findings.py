@@ -27,7 +27,7 @@ class FindingCollector:
 
     def __init__(self, checks: frozenset[str] | None = None) -> None:
         self._off = PROGRAM_CHECKS if checks is None else (PROGRAM_CHECKS | _OF_DEVICES) - checks
-        self._found: dict[tuple[str, int], Finding] = {}
+        self._found: dict[tuple[str, int, int | None], Finding] = {}
 
     def wants(self, check: str) -> bool:
         """Whether a check is on."""
@@ -40,7 +40,7 @@ class FindingCollector:
         """Report `count` elements at which `op` fails a check."""
         if check in self._off:
             return
-        key = (check, id(op))
+        key = (check, id(op), address if check == "deadlock" else None)
         known = self._found.get(key)
         if known is not None:
             self._found[key] = replace(known, count=known.count + count)

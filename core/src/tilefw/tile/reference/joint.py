@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 from xdsl.dialects import scf
@@ -48,6 +49,7 @@ class JointRun(GridRun):
     """One launch of several; `title` names it in reports."""
 
     title = "the launch"
+    resident: int | None = None  # programs that run at once at most
     random: np.random.Generator | None = None
     poll: ProgramPoll | None = None
     joint = True
@@ -74,6 +76,11 @@ class JointRun(GridRun):
         """All that runs of it."""
         alone = any(isinstance(op, AtomicOp | scf.WhileOp) for op in self.function.walk())
         return self.batches(1 if alone else None)
+
+    def following(self, programs: Iterator[Run], running: int) -> list[_RunningProgram]:
+        """Those that begin now, where so many run."""
+        free = None if self.resident is None else max(0, self.resident - running)
+        return [_RunningProgram(self, run) for run in islice(programs, free)]
 
 
 @dataclass(slots=True)
@@ -115,8 +122,12 @@ def run_jointly(launches: Sequence[JointRun], seed: int) -> tuple[RefReport, ...
     began = time.perf_counter()
     random = np.random.default_rng(seed) if seed else None
     _share(launches, random)
-    running = [_RunningProgram(launch, run) for launch in launches for run in launch.programs()]
-    while running and not any(launch.failed for launch in launches):
+    running, left = list[_RunningProgram](), [(launch, launch.programs()) for launch in launches]
+    while not any(launch.failed for launch in launches):
+        for launch, programs in left:
+            running += launch.following(programs, sum(program.launch is launch for program in running))
+        if not running:
+            break
         order = running if random is None else [running[i] for i in random.permutation(len(running))]
         ended: set[int] = set()
         for program in order:
@@ -130,8 +141,9 @@ def run_jointly(launches: Sequence[JointRun], seed: int) -> tuple[RefReport, ...
                 break
         running = [program for program in running if id(program) not in ended]
         if running and all(program.vain > VAIN_ROUNDS for program in running):
+            begun = {id(launch): next(programs, None) is None for launch, programs in left}
             for program in running:
-                _report_waiting(program)
+                _report_waiting(program, begun[id(program.launch)])
             break
     seconds = time.perf_counter() - began
     return tuple(RefReport(launch.findings.found, launch.counters, seconds) for launch in launches)
@@ -150,11 +162,12 @@ def _share(launches: Sequence[JointRun], random: np.random.Generator | None) -> 
         launch.access.ordering, launch.access.told = OrderingOfLaunch(shared, first), told
 
 
-def _report_waiting(program: _RunningProgram) -> None:
+def _report_waiting(program: _RunningProgram, begun: bool) -> None:
     poll, launch = program.newest, program.launch
+    absent = "" if begun else "; other programs of this launch have not begun: the device holds no more at once"
     if poll is None:
         return
     launch.findings.add(
         "deadlock", poll.op, "waits for a word that nobody changes", program=launch.position(poll.program),
-        address=int(poll.address.flat[0]), note=f"the word holds {poll.found.flat[0]}",
+        address=int(poll.address.flat[0]), note=f"the word holds {poll.found.flat[0]}{absent}",
     )
