@@ -1,0 +1,49 @@
+"""What collectives share: a node as they see it, the words by which programs of all ranks meet, and the order of blocks."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import tilefw
+import tilefw.language as tl
+import tilefw.language.distributed as tld
+
+WORDS = 2
+"""Of int64 for each program that meets those of its number on the other ranks."""
+
+
+class SymmetricNode(Protocol):
+    """What is asked of a node (`tilefw.node`)."""
+
+    num_ranks: int
+
+    def zeros(self, shape: Any, dtype: Any = ..., *, name: str | None = ...) -> Any: ...
+    def launch(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> Any: ...
+
+
+@tilefw.jit
+def meet(words_ptr):
+    """All programs of this number, one a rank: what each did before is seen by all behind it."""
+    tld.barrier(words_ptr + 2 * tl.program_id(0))
+
+
+@tilefw.jit
+def sum_of_ranks(x_ptr, offsets, inside):
+    """The elements of all ranks' copies added up from rank 0 on, in float32: the same bits on every rank."""
+    total = tl.zeros(offsets.shape, tl.float32)
+    for peer in range(tld.num_ranks()):
+        total += tld.load(x_ptr + offsets, peer, mask=inside, other=0).to(tl.float32)
+    return total
+
+
+@tilefw.jit
+def store_to_all(out_ptr, value, offsets, inside):
+    """The same tile to every rank's copy, this rank's own last, so that not all ranks begin with rank 0."""
+    ranks = tld.num_ranks()
+    for step in range(ranks):
+        tld.store(out_ptr + offsets, value, (tld.rank() + step + 1) % ranks, mask=inside)
+
+
+def words(node: SymmetricNode, programs: int) -> Any:
+    """Those for a launch of so many programs a rank."""
+    return node.zeros((WORDS * programs,), "int64", name="meeting words")

@@ -1,0 +1,67 @@
+"""The library's collectives are right and without findings on nodes of every kind of device, for sizes that blocks do not divide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+import tilefw.language.distributed as tld
+from tilefw.kernels.distributed.index import COLLECTIVES, Collective
+
+_FORMS = [(name, form) for name, one in COLLECTIVES.items() for form in one.forms]
+_NODES = [(target, ranks) for target in ("reference", "nvidia-sm80", "amd-cdna3") for ranks in (2, 3, 4, 8)]
+_EACH_DAY = {("reference", 4), ("nvidia-sm80", 3), ("amd-cdna3", 2)}
+_RUNS = [
+    pytest.param(*form, *node, marks=() if node in _EACH_DAY else pytest.mark.campaign) for form in _FORMS for node in _NODES
+]
+
+
+def _sizes(one: Collective) -> tuple[int, str]:
+    return (45, "float16") if "matmul" in one.name else (777, "float32")
+
+
+@pytest.mark.parametrize(("name", "form", "target", "ranks"), _RUNS)
+def test_every_rank_has_what_numpy_says(name: str, form: str, target: str, ranks: int) -> None:
+    one = COLLECTIVES[name]
+    arguments = one.draw(np.random.default_rng(len(name) + ranks), ranks, *_sizes(one))
+    node = tilefw.node(target, ranks)
+    found = one.run(node, *[node.array(list(argument)) for argument in arguments], form, seed=ranks, checks="all")
+    assert one.wrong(found, arguments) == []
+
+
+@pytest.mark.parametrize("name", list(COLLECTIVES))
+def test_a_rank_that_lacks_a_part_is_wrong(name: str) -> None:
+    """What the bounds would let pass is no check."""
+    one = COLLECTIVES[name]
+    arguments = one.draw(np.random.default_rng(3), 2, *_sizes(one))
+    found = [expected.value.astype(np.float32) for expected in one.expected(*arguments)]
+    assert one.wrong(found, arguments) == []
+    found[1].flat[7] += 0.01
+    assert one.wrong(found, arguments) == [1]
+
+
+@tilefw.jit
+def taken(x_ptr, out_ptr, flag_ptr, WAITS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    if tld.rank() == 0:
+        tld.put_signal(x_ptr + at, out_ptr + at, flag_ptr, 1)
+    else:
+        if WAITS:
+            tld.wait(flag_ptr)
+        tl.store(x_ptr + at, tl.load(out_ptr + at))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_wait_that_is_left_out_is_a_race(waits: bool) -> None:
+    node = tilefw.node("reference", 2)
+    arrays: list[Any] = [node.array(np.arange(64, dtype=np.int32)), node.zeros((64,), "int32"), node.zeros((1,), "int32")]
+    try:
+        node.launch(taken, (1,), *arrays, WAITS=waits, BLOCK=64, seed=1, checks="all")
+    except tilefw.CheckError as error:
+        assert not waits and "races" in str(error)
+    else:
+        assert waits
