@@ -1,4 +1,4 @@
-"""The library's collectives are right and without findings on nodes of every kind of device, for sizes that blocks do not divide."""
+"""The library's collectives are right and without findings on nodes of every kind of device, for sizes that no block divides."""
 
 from __future__ import annotations
 

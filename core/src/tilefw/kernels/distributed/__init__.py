@@ -1,5 +1,5 @@
 """Collectives that kernels carry out themselves, over a node's symmetric heap: `index` has them by name, with reference and bounds.
 
-Each file has the kernels of one collective and a function that launches them on all ranks of a node. Words that ranks meet or signal
-by are made for each launch.
+Each file has the kernels of one collective and a function that launches them on all ranks of a node. Words by which ranks meet
+or signal are made for each launch.
 """
