@@ -54,13 +54,25 @@ def _shown(row: Row, found: PlayedCollective) -> Predicted:
     return sized.in_unit(found.microseconds), f"{choice.algorithm}, {choice.protocol}"
 
 
+# vllm-project/vllm `all_reduce_utils.py`: MiB below which its own kernel is used by generation of the system's devices and ranks,
+# and MiB below which symmetric memory is, in the switch for these numbers of ranks, else in two shots.
+_VLLM_OWN = {"H": {2: 64, 4: 32, 6: 0.5, 8: 0.25}, "B": {2: 2, 4: 2, 6: 1, 8: 1}}
+_VLLM_SYMMETRIC = {"H": {2: 64, 4: 32, 6: 64, 8: 64}, "B": {2: 8, 4: 32, 6: 128, 8: 128}}
+_VLLM_SWITCH = {"H": (4, 6, 8), "B": (6, 8)}
+
+
 def _vllm(row: Row, system: System, nodes: int) -> Predicted:
-    """vllm-project/vllm `csrc/custom_all_reduce.cuh`: one shot for two ranks, below 512 KiB for four, below 256 KiB for eight;
-    `custom_all_reduce.py`: arrays of 8 MiB and more go to the library."""
-    if row.size >= 8 * MIB:
-        return _library(row, system, nodes)
-    one = row.ranks == 2 or row.size < (512 if row.ranks <= 4 else 256) << 10
-    return _shown(row, direct_all_reduce(system, "one_shot" if one else "two_shot", row.ranks, row.size, "peers"))
+    """vllm-project/vllm `csrc/custom_all_reduce.cuh`: one shot for two ranks, up to 512 KiB for four, up to 256 KiB for eight."""
+    generation = "H" if "xH" in row.system else "B" if "xB200" in row.system else ""
+    size = row.size / MIB
+    if size < _VLLM_OWN.get(generation, {}).get(row.ranks, 8):
+        one = row.ranks == 2 or row.size <= (512 if row.ranks <= 4 else 256) << 10
+        return _shown(row, direct_all_reduce(system, "one_shot" if one else "two_shot", row.ranks, row.size, "peers"))
+    if size < _VLLM_SYMMETRIC.get(generation, {}).get(row.ranks, 0):
+        switch = row.ranks in _VLLM_SWITCH[generation]
+        shots, kernel = ("switch_shot", "multimem") if switch else ("two_shot", "symmetric")
+        return _shown(row, direct_all_reduce(system, shots, row.ranks, row.size, kernel))
+    return _library(row, system, nodes)
 
 
 def _trt(row: Row, system: System, nodes: int) -> Predicted:
@@ -85,7 +97,9 @@ def _packets(row: Row, system: System, nodes: int) -> Predicted:
         direct_all_reduce(system, algorithm, row.ranks, row.size, kernel)
         for algorithm, kernel in (("one_shot", "packets"), ("two_shot", "puts"))
     ]
-    return _shown(row, min(shots, key=lambda one: one.microseconds))
+    best, how = _shown(row, min(shots, key=lambda one: one.microseconds))
+    floor = system.least("host_floor") if "eager" in row.library else 0.0
+    return max(best, floor), how
 
 
 def _single(row: Row, system: System, _: int) -> Predicted:
@@ -123,7 +137,8 @@ def _deepep(row: Row, system: System, nodes: int) -> Predicted:
 
 
 def _tokens(row: Row, system: System, kernel: str, routing: Routing) -> Predicted:
-    sent = routing.bytes_by_expert() if kernel.startswith("low_") else routing.bytes_by_rank()
+    to_itself = kernel.startswith("two_sided")
+    sent = routing.bytes_by_expert() if kernel.startswith("low_") else routing.bytes_by_rank(to_itself)
     floor = system.least(f"{kernel}_floor")
     return row.in_unit(max(floor, system[f"{kernel}_launch"] + sent / system[f"{kernel}_rate"])), kernel
 
@@ -135,7 +150,7 @@ def _deepep_rate(row: Row, system: System, nodes: int) -> Predicted:
     if row.unit == "us":
         raise CannotModelError("the latency of network cards to experts is not modelled")
     count = row.ranks // 8
-    share = 1.0 if "v1" in row.op and count == 2 else count / (count - 1)
+    share = 1.0 if "v1" in row.op else count / (count - 1)  # the first version counts the bytes of cards alone
     return system["card_one_rate"] / 1e3 * share, "rate of a card by the share of copies that leave the node"
 
 
@@ -153,8 +168,8 @@ _LIBRARIES: tuple[tuple[str, Callable[[Row, System, int], Predicted]], ...] = (
     ("pynccl", _library),
     ("torch eager", _library),
     ("vLLM custom_allreduce", _vllm),
-    ("vLLM_ca1shot", _named("one_shot", "peers")),
-    ("vLLM_ca2shot", _named("two_shot", "peers")),
+    ("vLLM_ca1shot", _named("one_shot", "eager_one")),
+    ("vLLM_ca2shot", _named("two_shot", "eager_two")),
     ("TRT-LLM allreduce", _trt),
     ("TRT-LLM NVLinkTwoSided", _trt_exchange),
     ("symm_multimem", _named("switch_shot", "symmetric")),

@@ -74,8 +74,9 @@ class Row:
     numbers: dict[str, int] = field(default_factory=dict)
 
     @property
-    def held_out(self) -> bool:
-        return zlib.crc32(self.id.encode()) % 2 == 1
+    def part(self) -> str:
+        """`seen` from the beginning, `seen later`, or `held out`: by the CRC-32 of the id."""
+        return ("seen", "seen later", "seen", "held out")[zlib.crc32(self.id.encode()) % 4]
 
     @property
     def operation(self) -> str:

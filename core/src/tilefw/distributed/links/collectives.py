@@ -77,6 +77,8 @@ def all_reduce_over_nodes(system: System, count: int, size: float) -> PlayedColl
     nodes = NodesOfDevices(count, system["node_rate"], system["card_rate"], system["card_step"], system["card_chunk"])
     protocol = "ll" if size < system["card_ll_bytes"] else "simple"
     launch = system[f"card_{protocol}_launch"]
+    if "card_ramp_rate" in system:  # the first bytes of a connection go more slowly
+        launch += min(size, system["card_ramp_bytes"]) * (1 / system["card_ramp_rate"] - 1 / system["card_rate"])
     all_reduce_of_nodes(network, nodes, size)
     return PlayedCollective(AlgorithmChoice("nodes", protocol, 0.0), launch, network, launch + network.run())
 

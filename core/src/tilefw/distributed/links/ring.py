@@ -27,9 +27,10 @@ class RingProtocol:
     ramp_bytes: float = 0.0
     ramp_rate: float = float("inf")
 
-    def limit(self, sent: float) -> float:
-        """The rate after a rank has sent so many bytes."""
-        return min(self.rate, self.ramp_rate) if sent < self.ramp_bytes else self.rate
+    def limit(self, sent: float, size: float) -> float:
+        """The rate of `size` bytes after a rank has sent `sent`."""
+        slow = min(max(self.ramp_bytes - sent, 0.0), size)
+        return size / (slow / min(self.rate, self.ramp_rate) + (size - slow) / self.rate)
 
 
 def ring_collective(network: Network, ring: Fabric, size: float, steps: int, protocol: RingProtocol) -> None:
@@ -43,7 +44,7 @@ def ring_collective(network: Network, ring: Fabric, size: float, steps: int, pro
     for loop in range(loops):
         arrived: list[list[LinkTransfer]] = []
         for step in range(steps):
-            limit = protocol.limit(sent)
+            limit = protocol.limit(sent, piece * protocol.slices)
             arrived = _step(network, ring, agents, piece, protocol, limit, arrived, f"chunk {loop} step {step}")
             sent += piece * protocol.slices
         for rank, slices in enumerate(arrived):

@@ -27,6 +27,7 @@ class Routing:
         """What a rank sends with a copy for every expert, its own included, which go through the same buffers."""
         return self.tokens * self.experts_a_token * self.token_bytes
 
-    def bytes_by_rank(self) -> float:
-        """What a rank sends to others with one copy for every rank."""
-        return self.tokens * self.copies_a_token * self.token_bytes * (self.ranks - 1) / self.ranks
+    def bytes_by_rank(self, to_itself: bool = False) -> float:
+        """What a rank sends with one copy for every rank, others alone or itself as well."""
+        there = 1.0 if to_itself else (self.ranks - 1) / self.ranks
+        return self.tokens * self.copies_a_token * self.token_bytes * there
