@@ -8,6 +8,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+import tilefw.language.distributed as tld
 
 TARGETS = ["reference", "nvidia-sm80", "amd-cdna3"]
 N = 500
@@ -189,3 +190,36 @@ def test_a_target_that_cannot_is_refused_by_what_it_lacks():
     with pytest.raises(tilefw.UnsupportedError, match="does not run several launches at once") as raised:
         tilefw.node("cpu", 2)
     assert "launch_jointly" in raised.value.note
+
+
+def test_collectives_of_the_host_are_what_their_names_say():
+    node = tilefw.node("reference", 2)
+    x = node.array([np.array([1, 2, 3, 4], np.int32), np.array([10, 20, 30, 40], np.int32)])
+    assert [part.tolist() for part in node.all_reduce(x)] == [[11, 22, 33, 44]] * 2
+    assert [part.tolist() for part in node.all_reduce(x, "max")] == [[10, 20, 30, 40]] * 2
+    assert [part.tolist() for part in node.all_gather(x)] == [[1, 2, 3, 4, 10, 20, 30, 40]] * 2
+    assert [part.tolist() for part in node.reduce_scatter(x)] == [[11, 22], [33, 44]]
+    assert [part.tolist() for part in node.all_to_all(x)] == [[1, 2, 10, 20], [3, 4, 30, 40]]
+    assert [part.tolist() for part in node.broadcast(x, 1)] == [[10, 20, 30, 40]] * 2
+    with pytest.raises(tilefw.LaunchError, match="no 2 equal parts"):
+        node.all_to_all(node.zeros((3,)))
+
+
+def test_a_check_that_is_not_made_of_launches_at_once_is_refused_by_name():
+    node = tilefw.node("nvidia-sm80", 2)
+    flags = node.zeros((2,), "int32")
+    with pytest.raises(tilefw.UsageError, match="the check `races` is not made of launches at once"):
+        node.launch(kernels.exchange_kernel, (1,), flags, 2, 0, node.heap_bases, RANKS=2, BLOCK=16, checks="default,races")
+
+
+def test_kernels_of_the_language_for_many_devices_find_their_rank():
+    @tilefw.jit
+    def which(result):
+        tl.store(result, tld.rank() * 10 + tld.num_ranks())
+
+    node = tilefw.node("reference", 3)
+    result = node.empty((4,), "int32")
+    node.launch(which, (1,), result)
+    assert [part[0] for part in result] == [3, 13, 23]
+    with pytest.raises(tilefw.LaunchError, match="TFW0871"):
+        which[(1,)](np.zeros(4, np.int32))

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilefw.api.device import Finding, LaunchReport
 from tilefw.api.errors import LaunchError, UsageError
+from tilefw.distributed import collectives
 from tilefw.distributed.joint_execution import joint_device, run
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, MOST_RANKS, SymmetricArray, SymmetricHeap
@@ -113,6 +114,28 @@ class DeviceNode:
             )
         kind = None if dtype is None else _type(dtype)
         return self.heap.add(name, [np.array(value, kind, order="C") for value in each])
+
+    # --- collectives of the host, for comparison -------------------------------------------------------------------------
+
+    def all_reduce(self, array: SymmetricArray, op: str = "sum") -> list[np.ndarray]:
+        """By rank, what `all_reduce` leaves; the array stays as it is, here and below."""
+        return collectives.all_reduce(array.arrays, op)
+
+    def all_gather(self, array: SymmetricArray) -> list[np.ndarray]:
+        """By rank, the arrays of all ranks along the first axis."""
+        return collectives.all_gather(array.arrays)
+
+    def reduce_scatter(self, array: SymmetricArray, op: str = "sum") -> list[np.ndarray]:
+        """By rank, its part of what `all_reduce` leaves."""
+        return collectives.reduce_scatter(array.arrays, op)
+
+    def all_to_all(self, array: SymmetricArray) -> list[np.ndarray]:
+        """By rank, what all ranks' arrays have for it."""
+        return collectives.all_to_all(array.arrays)
+
+    def broadcast(self, array: SymmetricArray, root: int = 0) -> list[np.ndarray]:
+        """By rank, the array of the rank `root`."""
+        return collectives.broadcast(array.arrays, root)
 
     # --- launches ------------------------------------------------------------------------------------------------------
 
