@@ -1,4 +1,4 @@
-"""Two kernels on two devices: one sends tiles and a flag for each, the other waits for the flags. Plain Triton, as Iris writes it."""
+"""Two kernels on two devices: one sends tiles and flags, the other waits for the flags. Plain Triton, as Iris writes it."""
 
 import sys
 
