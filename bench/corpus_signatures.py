@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 _INDEX = re.compile(
-    r"(?i)(idx|index|indices|ids?$|ids?_|seq_?len|offs|lens?$|length|label|target|table|slots?|loc|perm|count|chunk_ind|start|topk)"
+    r"(?i)(idx|index|indices|ids?$|ids?_|seq_?len|offs|lens?$|length|label|target|table|slots?|loc|perm|count|chunk_ind|start|topk"
+    r"|(^|_)pos(itions)?(_ptr)?$|metadata)"
 )
 _MASK = re.compile(r"(?i)mask")
 _FLOAT = re.compile(
@@ -113,8 +114,12 @@ def _configured(kernel: Any, made: Plan) -> dict[str, Any]:
 
 
 def _heuristic(kernel: Any, made: Plan) -> dict[str, Any]:
-    """What heuristics compute where every array is there and every number is 64; nothing where they ask for more."""
-    arguments = {name: _Array() if kind.startswith("*") else 64 for name, kind in made.signature.items()} | made.constexprs
+    """What heuristics compute where every array is there and every number is 64, and 4 where its name says that it counts heads,
+    groups or the like; nothing where they ask for more."""
+    arguments: dict[str, Any] = {
+        name: _Array() if kind.startswith("*") else 4 if _COUNT.match(name) else 64 for name, kind in made.signature.items()
+    }
+    arguments |= made.constexprs
     found: dict[str, Any] = {}
     for layer in reversed(list(_layers(kernel))):
         for name, computed in dict(getattr(layer, "values", None) or {}).items():
