@@ -158,18 +158,19 @@ class AffineAnalysis:
     def as_computed(self, value: SSAValue) -> Poly:
         """What a scalar is: one that may have wrapped is itself, and not what its terms add up to."""
         found = self.scalar(value)
-        if self._is_sum(value):
+        if self.is_sum(value):
             return found
         found = Poly.atom(value)
         self.known.setdefault(found, value)
         return found
 
-    def _is_sum(self, value: SSAValue) -> bool:
+    def is_sum(self, value: SSAValue) -> bool:
+        """Whether a scalar is what its polynomial says where the access that is looked at accesses."""
         op = value.owner
         if self.scalar(value) == Poly.atom(value) or not isinstance(op, ElementwiseOp) or op in self._promised:
             return True
         if value not in self._sums:
-            self._sums[value] = self._has_room(value, op) and all(map(self._is_sum, op.operands))
+            self._sums[value] = self._has_room(value, op) and all(map(self.is_sum, op.operands))
         return self._sums[value]
 
     def _has_room(self, value: SSAValue, op: ElementwiseOp) -> bool:
@@ -367,7 +368,8 @@ _SCALAR_RULES: dict[str, Callable[..., Poly]] = {
 
 
 class Materializer:
-    """Makes scalar ops that compute polynomials before an op; what an existing value computes is used as it is."""
+    """Makes scalar ops that compute polynomials before an op; what an existing value computes is used as it is, where nothing wraps
+    but for what the access that the analysis looks at promises: another's index of 32 bits may have wrapped here."""
 
     def __init__(self, analysis: AffineAnalysis, before: Operation) -> None:
         self._analysis = analysis
@@ -380,7 +382,7 @@ class Materializer:
             kind = number_type or (types.i32 if -(2**31) <= number < 2**31 else types.i64)
             return self._insert(ops.ConstantOp(number, kind))
         existing = self._existing(poly)
-        return existing if existing is not None and self._analysis.is_exact(existing) else self._sum(poly)
+        return existing if existing is not None and self._analysis.is_sum(existing) else self._sum(poly)
 
     def _existing(self, poly: Poly) -> SSAValue | None:
         """A scalar of the kernel that computes the polynomial, in whatever bits."""

@@ -239,11 +239,13 @@ def _to_block(access: LoadOp | StoreOp, address: PointerTile, dims: list[Dim], a
         home = next((d for d in reversed(dims) if d.stride == ONE and d.limit is None and not d.lower), None)
         if home is not None:  # the base stays the argument: its alignment and extent are known
             home.begin, rest = rest, ZERO
+    analysis.look_at(address_arithmetic(access))
     make = Materializer(analysis, access)
     base = address.base if rest == ZERO else insert(ops.AddPtrOp(address.base, make.value(rest)), access)
     offsets = [make.value(d.begin) for d in dims]
     strides = [make.value(d.stride) for d in dims]
     shape = [None if d.limit is None else make.bound(d.limit, d.above) for d in dims]
+    analysis.look_at(None)
     lower = [d.lower for d in dims]
     if isinstance(access, LoadOp):
         block = types.shape_of(access.value_type)

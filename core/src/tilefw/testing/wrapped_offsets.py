@@ -98,6 +98,20 @@ def counted(x, index, stride, BLOCK: tl.constexpr):
     tl.atomic_add(x + tl.load(index + r) * stride, 1.0)
 
 
+@tilefw.jit
+def there_and_back(x, out, back, BLOCK: tl.constexpr):
+    r = tl.arange(0, BLOCK)
+    tl.store(out + r, tl.load(x + 2147483648 + (back + r)))
+
+
+@tilefw.jit
+def other_promise(x, out, first, n, BLOCK: tl.constexpr):
+    r = tl.arange(0, BLOCK)
+    more = tl.load(out + (first * 4 + r), r < n, other=0.0)
+    index = (r.to(tl.int64) + first) * 4
+    tl.store(out + r, tl.load(x - 4294967296 + index) + more)
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetCase:
     """A launch of `kernel` over `programs` programs. `arrays` make its array arguments, `scalars` follow them."""
@@ -160,6 +174,8 @@ RIGHT = {
     "a loop over rows": OffsetCase(rows, (_X, _OUT), (ROWS, ROWS)),
     "programs": OffsetCase(programs, (_X, _OUT), (ROWS,), programs=ROWS),
     "atomics": OffsetCase(counted, (_X, _indices(*range(ROWS))), (2,)),
+    "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),)),
+    "beside another access's that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
 }
 """Offsets that are right wherever they are used."""
 

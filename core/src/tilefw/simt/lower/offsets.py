@@ -10,6 +10,7 @@ That is said of the kernel's arguments alone: a pointer that was loaded from mem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
@@ -152,6 +153,8 @@ class Offsets:
         argument, terms = _behind(op.base)
         if not (self.small and is_argument(argument) and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
             return None
+        if self._beyond(terms):
+            return None
         strides = [self.facts.constant(s) for s in op.strides]
         if (not terms and None not in strides) or any(s is not None and s < 0 for s in strides):
             return None
@@ -160,6 +163,11 @@ class Offsets:
         shift = self._sum(terms, size, b.constant(literal(bias + least), types.i32))
         base = self.scalars[argument]
         return b.op("addi", base, b.constant(-bias, base.type)), self._begin(op, shift)
+
+    def _beyond(self, terms: Sequence[SSAValue]) -> bool:
+        """Whether one is a constant that 32 bits do not tell: the low ones are those of another exact integer."""
+        constants = [self.facts.constant(term) for term in terms]
+        return any(c is not None and not -I32_LIMIT <= c < I32_LIMIT for c in constants)
 
     def _positive(self, value: SSAValue) -> bool:
         """Whether an integer surely has no sign."""
@@ -259,7 +267,7 @@ class Offsets:
         begins = [d for d, offset in enumerate(op.offsets) if self.facts.constant(offset) != 0]
         if not self.small or b.in_loop or not is_argument(argument) or len(terms) + len(begins) < 2:
             return None
-        if any(self._below(op, d) for d in range(len(op.block))):
+        if self._beyond(terms) or any(self._below(op, d) for d in range(len(op.block))):
             return None
         parts = [b.extend(self.scalars[term], types.i32) for term in terms]
         for d in begins:
