@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from test_warpgroup import assembled
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import CheckError
+from tilefw.runtime.module import Module
+from tilefw.runtime.plugins import loader
 
 TARGET = "nvidia-sm90a"
 
@@ -231,3 +234,55 @@ def test_the_producer_of_described_arrays_is_four_warps_beside_an_engine(
     # Two groups that multiply have 232 registers a thread: 128 of 40 and 256 of 232 are 65 536 at most.
     assert ("setmaxnreg.dec.sync.aligned.u32 40" in text and "setmaxnreg.inc.sync.aligned.u32 232" in text) == (warps == 8)
     assembled(text, tmp_path)
+
+
+@tilefw.jit
+def tutorial(a, b, c, M, N, K, stride_am, stride_bk, stride_cm, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    program, down, across = tl.program_id(0), tl.cdiv(M, BM), tl.cdiv(N, BN)
+    first_down = program // (2 * across) * 2
+    group = min(down - first_down, 2)
+    at_row = (first_down + program % (2 * across) % group) * BM
+    at_column = program % (2 * across) // group * BN
+    rows, columns, k = (at_row + tl.arange(0, BM)) % M, (at_column + tl.arange(0, BN)) % N, tl.arange(0, BK)
+    a_ptrs, b_ptrs = a + rows[:, None] * stride_am + k[None, :], b + k[:, None] * stride_bk + columns[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for step in tl.range(0, tl.cdiv(K, BK), warp_specialize=True):
+        left = tl.load(a_ptrs, mask=k[None, :] < K - step * BK, other=0.0)
+        acc = tl.dot(left, tl.load(b_ptrs, mask=k[:, None] < K - step * BK, other=0.0), acc)
+        a_ptrs += BK
+        b_ptrs += BK * stride_bk
+    rows, columns = at_row + tl.arange(0, BM), at_column + tl.arange(0, BN)
+    mask = (rows[:, None] < M) & (columns[None, :] < N)
+    tl.store(c + rows[:, None] * stride_cm + columns[None, :], acc.to(tl.float16), mask=mask)
+
+
+TUTORIAL = (96, 176, 208, 208, 176, 176)
+TUTORIAL_WORDS: dict[str, Any] = {"BM": 64, "BN": 64, "BK": 64, "num_warps": 4, "num_stages": 4, "target": TARGET}
+
+
+def test_the_tutorial_s_product_is_fetched_by_a_producer_and_stored_from_its_ring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The engine fetches and stores; the result has the bytes of slots that all consumers have read."""
+    monkeypatch.setenv("TILEFW_VERIFY", "1")
+    a, b = _halves(9, (96, 208), (208, 176))
+    out = np.zeros((96, 176), np.float16)
+    result = tutorial[6,](a, b, out, *TUTORIAL, **TUTORIAL_WORDS, checks="all")
+    np.testing.assert_allclose(out, a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-3)
+    text = result.artifact.text
+    assert "cp.async.bulk.tensor.2d.shared" in text and "cp.async.bulk.tensor.2d.global" in text and "cp.async.c" not in text
+    assert not result.remarks
+    assert f"+{4 * 16384}], 128;" in text  # the barriers stand right behind the slots
+    assembled(text, tmp_path)
+
+
+@pytest.mark.parametrize("removed", ["bar.sync 1, 128", "fence.proxy.async.shared::cta"])
+def test_nothing_of_the_result_s_way_out_can_be_left_out(removed: str):
+    a, b = _halves(9, (96, 208), (208, 176))
+    out = np.zeros((96, 176), np.float16)
+    artifact = tutorial.warmup(a, b, out, *TUTORIAL, **TUTORIAL_WORDS, grid=(6,)).artifact
+    lines = artifact.text.splitlines()
+    at = max(i for i, line in enumerate(lines) if line.strip() == f"{removed};")
+    changed = replace(artifact, text="\n".join([*lines[:at], *lines[at + 1 :]]))
+    with pytest.raises(CheckError):
+        Module(changed, loader.find_target(TARGET)).only().launch((6,), [a, b, out, *TUTORIAL], checks="all")

@@ -83,7 +83,6 @@ class _Division:
             return
         rings = {copy.buffer for copy in self.copies}
         for ring in reversed([op for op in self.allocations if op.id in rings]):
-            ring.properties["kept"] = UnitAttr()
             ring.detach()
             first = self.block.first_op
             assert first is not None

@@ -2,9 +2,10 @@
 
 An allocation lives from its first access to its last. Where it is made outside a loop and accessed inside, it lives all through the
 loop, since an iteration may read what one before left. What asynchronous copies write lives until a wait that leaves nothing
-pending; barriers that count live from where they are made to the end. Large ones are placed first, then early ones, each at the
-lowest bytes that nothing alive at the same time has ("first fit by decreasing size", as in register allocation of arrays). That two
-buffers follow each other on the same bytes is the barrier pass's business.
+pending, what a producer copies until its consumers have read it; barriers that count live from where they are made to the end.
+Large ones are placed first, then early ones, each at the lowest bytes that nothing alive at the same time has ("first fit by
+decreasing size", as in register allocation of arrays). That two buffers follow each other on the same bytes is the barrier pass's
+business.
 """
 
 from __future__ import annotations
@@ -185,6 +186,9 @@ class _AllocationLifetimes:
         for region in op.regions:
             for block in region.blocks:
                 self.block(block)
+            if lane.ROLES in op.attributes:  # consumers wait for all that a producer copies (`check_roles.py`)
+                for buffer in self.buffers.values():
+                    buffer.copied = False
         if loop:
             self.loops.pop()
         self.step += 1
