@@ -13,6 +13,7 @@ from pathlib import Path
 from links_models import predicted
 from links_page import Judged, page
 from links_rows import CannotModelError, Row, read_rows
+from links_speed import speed_lines
 
 from tilefw.api.errors import CodeError
 
@@ -44,7 +45,7 @@ def main() -> int:
             writer = csv.writer(file)
             writer.writerow(("id", "predicted"))
             writer.writerows((one.row.id, f"{one.predicted:.6g}") for one in found if one.predicted is not None)
-    text = page(found)
+    text = page(found, () if args.tuning else speed_lines())
     if args.tuning:
         for one in found:
             print(one.line())

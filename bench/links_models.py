@@ -63,7 +63,7 @@ _VLLM_SWITCH = {"H": (4, 6, 8), "B": (6, 8)}
 
 def _vllm(row: Row, system: System, nodes: int) -> Predicted:
     """vllm-project/vllm `csrc/custom_all_reduce.cuh`: one shot for two ranks, up to 512 KiB for four, up to 256 KiB for eight."""
-    generation = "H" if "xH" in row.system else "B" if "xB200" in row.system else ""
+    generation = "H" if "xH" in row.system else "B" if "B200" in row.system else ""
     size = row.size / MIB
     if size < _VLLM_OWN.get(generation, {}).get(row.ranks, 8):
         one = row.ranks == 2 or row.size <= (512 if row.ranks <= 4 else 256) << 10

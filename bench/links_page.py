@@ -57,8 +57,8 @@ class Judged:
         return f"{what}, {self.how}" if self.predicted is None else f"{what}, {self.predicted:.4g} ({self.ratio:.2f}) {self.how}"
 
 
-def page(found: Sequence[Judged]) -> str:
-    """The whole page."""
+def page(found: Sequence[Judged], rates: Sequence[str] = ()) -> str:
+    """The whole page; `rates` are lines about the speed of the model itself."""
     known = [one for one in found if one.counts]
     small = sum(one.predicted is not None for one in found) - len(known)
     parts = [
@@ -73,6 +73,8 @@ def page(found: Sequence[Judged]) -> str:
         _table(("library", "operation", "size"), known, lambda one: (one.row.library, one.row.operation, _class(one))),
         "## Order of variants\n",
         _order(known),
+        "## Speed of the model\n",
+        "\n".join(rates) + "\n",
         "## What has no prediction\n",
         _reasons(found),
         "## All points\n",

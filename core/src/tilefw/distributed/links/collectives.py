@@ -41,7 +41,7 @@ def collective(system: System, operation: str, ranks: int, size: float, algorith
         return _exchange(system, network, fabric, size)
     choice = choose(system, operation, ranks, size, algorithm)
     if choice.algorithm == "in-switch":
-        launch = system["switch_launch"]
+        launch = system["switch_launch"] + system.least("switch_peer") * max(ranks - 8, 0)  # more devices, longer barriers
         switch_all_reduce(network, fabric.egress, size, SwitchReduction(system["switch_rate"], system["switch_channels"], 0.0))
     elif choice.algorithm == "tree":
         launch = system.launch(choice.protocol)

@@ -221,13 +221,16 @@ class _Playback:
             if not users:
                 continue
             bundle = self.bundles[next(iter(users))]
-            if all(len(active[port]) == 1 for port in bundle.ports):
+            rate, count = bundle.limit, len(bundle.ends)
+            for port in bundle.ports:
+                if len(active[port]) != 1:
+                    self._fill(self._bundles_that_meet(bundle))
+                    break
+                rate = min(rate, self.rates[port] / count)
+            else:
                 for port in bundle.ports:
                     changed.pop(port, None)
-                count = len(bundle.ends)
-                self._set_rate(bundle, min(bundle.limit, *(self.rates[port] / count for port in bundle.ports)))
-            else:
-                self._fill(self._bundles_that_meet(bundle))
+                self._set_rate(bundle, rate)
 
     def _bundles_that_meet(self, first: _Bundle) -> dict[int, _Bundle]:
         """All bundles that share a port with one that shares a port … with the first."""
