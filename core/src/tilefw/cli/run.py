@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser, whole
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser, positive, whole
+from tilefw.cli.devices import require_no_collective, run_on_devices
 from tilefw.cli.models import add_model_options, run_model
 from tilefw.cli.output import print_json, write_file
 from tilefw.graph.model_readers import is_model
@@ -39,6 +40,10 @@ def main(summary: str, argv: list[str]) -> int:
     for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse", "size"):
         if getattr(args, name) not in (None, False, "", []):
             raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.onnx --{name} …")
+    if args.devices is not None:
+        if dashes:
+            raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a collective takes --param k=v")
+        return run_on_devices(args)
     if args.kernel.endswith(".py") or os.path.isfile(args.kernel):
         return _script(args, rest)
     if args.triton or args.compiler:
@@ -49,7 +54,7 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _refuse_for_model(args: argparse.Namespace, dashes: bool) -> None:
-    given = [name for name in ("param", "option", "save_temps", "triton", "compiler") if getattr(args, name)]
+    given = [name for name in ("param", "option", "save_temps", "triton", "compiler", "devices") if getattr(args, name)]
     if given or dashes:
         raise UsageError(f"--{(given or [''])[0].replace('_', '-')} does not go with a model", code="TFW0917")
 
@@ -79,6 +84,7 @@ def _parser(summary: str) -> Parser:
     parse.add_argument("--target", metavar="T", help="the chip (default: TILEFW_TARGET, a plugin's, or reference)")
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
+    parse.add_argument("--devices", type=positive, metavar="N", help="run a collective of the library on a node of N devices")
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")
     parse.add_argument(
@@ -132,8 +138,13 @@ def _library(args: argparse.Namespace) -> int:
     from tilefw.kernels.verify import verify
 
     keep_levels = args.save_temps is not None
+    try:
+        spec = load(args.kernel)
+    except UsageError:
+        require_no_collective(args.kernel)
+        raise
     verdict = verify(
-        load(args.kernel), dict(args.param), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
+        spec, dict(args.param), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
     )
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)

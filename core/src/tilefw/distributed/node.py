@@ -59,7 +59,8 @@ class JointResult:
 
 class DeviceNode:
     """`ranks` devices of one target. Each has a symmetric heap of `heap_bytes`; all heaps are in one address space. A device holds
-    `resident` programs of a launch at once, by default as many as the target's model of time says."""
+    `resident` programs of a launch at once, by default as many as the target's model of time says. `results` are those of all
+    launches that have ended well."""
 
     def __init__(self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
@@ -67,6 +68,7 @@ class DeviceNode:
         found = registry().find(config.resolve(config.settings(target=target)).target)
         self.target = found.name
         self.num_ranks = ranks
+        self.results: list[JointResult] = []
         self.resident = None if resident is None else config.positive(resident, "resident")
         self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"))
         joint_device(executor_for(found, "default"), self.target, self.heap)
@@ -163,10 +165,11 @@ class DeviceNode:
         running = [one for one in ready if all(one.made.grid)]
         reports, checks = run(running, self.heap, seed, self.resident) if running else ((), frozenset())
         done = iter(reports)
-        return JointResult(
+        self.results.append(JointResult(
             tuple(one.rank for one in ready), tuple(one.made.name for one in ready),
             tuple(next(done) if all(one.made.grid) else LaunchReport() for one in ready), checks,
-        )
+        ))
+        return self.results[-1]
 
     def _ready(
         self, rank: int, kernel: Any, grid: Any, args: Sequence[Any], keywords: Mapping[str, Any] | None = None

@@ -1,0 +1,45 @@
+"""`tilefw run NAME --devices N` says what each form did, and what is wrong with the words it was given."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tilefw.cli.main import main
+from tilefw.kernels.distributed import index
+
+
+def run(capsys, *words):
+    code = main(["run", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_every_form_is_told(capsys):
+    code, out, _ = run(capsys, "all_gather", "--devices", "3", "--target", "reference", "--param", "n=50", "--json")
+    told = json.loads(out)
+    assert code == 0 and told["ok"] and told["devices"] == 3 and told["schema"] == "tilefw.run-devices/1"
+    assert [form["form"] for form in told["forms"]] == list(index.COLLECTIVES["all_gather"].forms)
+    assert all(form["counters"]["programs"] >= 3 and "bounds" in form["checks"] for form in told["forms"])
+
+
+def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
+    def off(self, results, arguments):
+        return [1] if np.size(results[1]) else []
+
+    monkeypatch.setattr(index.Collective, "wrong", off)
+    code, out, _ = run(capsys, "all_gather", "--devices", "2", "--target", "reference", "--param", "n=50", "form=push")
+    assert code == 1 and "FAIL" in out and "beyond the bounds on the ranks 1" in out
+
+
+@pytest.mark.parametrize("words, said", [
+    (["al_reduce", "--devices", "2"], "did you mean 'all_reduce'?"),
+    (["all_reduce", "--devices", "2", "--param", "form=x"], "its forms: one_shot, two_shot, ring"),
+    (["all_reduce", "--devices", "2", "--param", "n=0"], "n is a whole number from 1"),
+    (["all_reduce", "--devices", "99"], "a node has from 1 to 64 ranks"),
+    (["all_reduce"], "tilefw run all_reduce --devices 4"),
+    (["all_reduce", "--devices", "2", "--target", "cpu"], "does not run several launches at once"),
+])
+def test_wrong_words_get_help(capsys, words, said):
+    code, _, err = run(capsys, *words)
+    assert code != 0 and said in err
