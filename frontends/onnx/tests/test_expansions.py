@@ -50,6 +50,10 @@ def _runtime(model, given):
     ("GRU", "reverse", {"lengths"}, {"linear_before_reset": 1}),
     ("GRU", "bidirectional", {"start"}, {"clip": 0.3}),
     ("LSTM", "bidirectional", {"lengths", "start", "peepholes"}, {}),
+    ("LSTM", "bidirectional", {"start"}, {
+        "activations": ["Affine", "ScaledTanh", "LeakyRelu", "HardSigmoid", "Elu", "Tanh"],
+        "activation_alpha": [0.7, 1.5, 0.3, 0.4, 0.6], "activation_beta": [0.1, 0.8, 0.45],
+    }),
     ("LSTM", "forward", set(), {"input_forget": 1, "activations": ["HardSigmoid", "Softsign", "Relu"]}),
 ])
 def test_a_recurrent_node_is_the_steps_that_it_stands_for(operator, direction, extra, attributes):
@@ -64,6 +68,20 @@ def test_a_recurrent_node_is_the_steps_that_it_stands_for(operator, direction, e
     outputs = {"y": (TensorProto.FLOAT, [_STEPS, ways, _BATCH, _HIDDEN]), "h": last, **({"c": last} if operator == "LSTM" else {})}
     model, given = _node(operator, arrays, outputs, hidden_size=_HIDDEN, direction=direction, **attributes)
     _agrees(model, given, _runtime(model, given))
+
+
+def test_all_steps_of_a_sequence_share_their_kernels_and_copy_no_part_of_it():
+    """A step's inputs are an address in the product of all; its product and its gates are one launch each."""
+    rng = np.random.default_rng(3)
+    kernels = []
+    for steps in (5, 9):
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((steps, 2, 4), (1, 16, 4), (1, 16, 4))]
+        model, given = _node("LSTM", arrays, {"y": (TensorProto.FLOAT, [steps, 1, 2, 4])}, hidden_size=4)
+        graph = fused_graph_of(model, "m")
+        _agrees(model, given, _runtime(model, given))
+        assert len(graph.calls) <= 2 * steps + 2
+        kernels.append(len({call.kernel for call in graph.calls}))
+    assert kernels[0] == kernels[1]
 
 
 def test_a_clip_bounds_what_gates_are_made_of_and_not_the_cell():

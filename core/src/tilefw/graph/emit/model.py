@@ -7,6 +7,7 @@ the tensors written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -25,6 +26,7 @@ from tilefw.graph.fuse import attention
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice
 from tilefw.graph.fuse.contract import KIND, fuse_contractions
 from tilefw.graph.fuse.groups import fuse
+from tilefw.graph.fuse.memory_ranges import first_byte
 from tilefw.graph.fuse.siblings import merge_siblings
 from tilefw.graph.kernel_graph import GraphBuilder, KernelGraph, ModelTensor
 from tilefw.graph.meaning import model_function
@@ -98,6 +100,9 @@ class _Emission:
             self.tensors[op.result] = self.made.constant(name, array, kind)
         elif isinstance(op, moving_ops.GraphReshapeOp):
             self.tensors[op.result] = self.tensors[op.source].reshaped(types.shape_of(op.result.type))
+        elif isinstance(op, moving_ops.ViewOp) and (begin := first_byte(op)) is not None:
+            held = self.tensors[op.source]
+            self.tensors[op.result] = replace(held, shape=types.shape_of(op.result.type), offset=held.offset + begin)
         elif isinstance(op, grouping_ops.FusedOp):
             self._fused(op)
         elif isinstance(op, grouping_ops.OpaqueKernelOp) and op.kernel.data in self.writers:

@@ -35,6 +35,8 @@ def fuse_attention(module: ModuleOp, choice: FusionChoice = FEWEST_LAUNCHES) -> 
     """Make a group of every product that reads weights made of another product's result, in place, unless the choice is to have a
     launch for each product."""
     block = model_function(module).body.block
+    if not any(isinstance(op, GraphReduceOp) for op in block.ops):  # weights are made by one; others need not be looked for
+        return
     for op in list(block.ops):
         if op.parent is block and isinstance(op, ContractOp) and multiplied_by_dot(op):
             _try(op, choice)

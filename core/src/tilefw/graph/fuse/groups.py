@@ -21,6 +21,7 @@ from tilefw.graph.emit.kinds import write
 from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, ops_between, part_of
 from tilefw.graph.fuse.contract import fuse_contractions
+from tilefw.graph.fuse.memory_ranges import in_memory
 from tilefw.graph.meaning import model_function
 from tilefw.tile import types
 from tilefw.tile.text.module import verify
@@ -30,6 +31,7 @@ _COMPUTED = (
     moving_ops.ScatterOp,
 )
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
+_GIVEN = (pointwise_ops.GraphConstantOp, grouping_ops.FusedOp, grouping_ops.OpaqueKernelOp)  # whose results are in memory
 _DEEPEST = 96  # ops between a value of a group and one that it stores: each is some calls deep for whoever writes the kernel
 _LONGEST = 32  # ops in a row that are read in place
 _PADDED = 4  # times as many elements as there are, in a tile that is padded along both dims
@@ -43,12 +45,31 @@ class OpGroup:
     wanted: set[SSAValue]  # the values that are in memory anyhow
     members: set[Operation] = field(default_factory=set)
     outputs: list[SSAValue] = field(default_factory=list)
+    computed: dict[Operation, int] = field(default_factory=dict)  # how many elements of each map the launch computes
+    loops: bool = False  # sums of products are computed in it
+
+    def written(self) -> TileText:
+        """The launch's kernel. Raises NotOneKernelError where no kernel computes it."""
+        text = write(self.inputs(), self.outputs)[1]
+        self.computed = {op: count * text.grid for op, count in text.computed.items()}
+        self.loops = any(isinstance(op, combining_ops.ContractOp) for op in self.members)
+        return text
+
+    def reader(self, op: Operation) -> Operation | None:
+        """The one map that reads what a map gives, where the launch has it and computes none of its elements often: whoever writes
+        the kernel can compute the map just there."""
+        readers = {use.operation for value in op.results for use in value.uses}
+        one = next(iter(readers))
+        if len(readers) > 1 or self.loops or not isinstance(op, pointwise_ops.MapOp) or one not in self.computed:
+            return None
+        return one if one in self.members and not _repeated(one, self.computed[one]) else None
 
     def inputs(self) -> list[SSAValue]:
         """The values that are in memory before the launch, in the order in which the outputs reach them."""
-        return values_read(self.outputs, self._has)
+        return values_read(self.outputs, self.has)
 
-    def _has(self, op: Operation, value: SSAValue) -> bool:
+    def has(self, op: Operation, value: SSAValue) -> bool:
+        """Whether the launch computes the value for itself."""
         return op in self.members or value in self.outputs or (is_read_in_place(op) and value not in self.wanted)
 
 
@@ -75,13 +96,6 @@ def is_read_in_place(op: Operation) -> bool:
     if isinstance(op, pointwise_ops.GraphConstantOp):
         return not types.shape_of(op.result.type)
     return isinstance(op, _READ) or (isinstance(op, pointwise_ops.MapOp) and not op.operands)
-
-
-def in_memory(value: SSAValue) -> SSAValue:
-    """The value whose memory a value has: reshapes have that of their source."""
-    while isinstance(value.owner, moving_ops.GraphReshapeOp):
-        value = value.owner.source
-    return value
 
 
 def _factor(value: SSAValue) -> SSAValue:
@@ -111,6 +125,7 @@ class _Grouping:
 
     def __init__(self, block: Block, choice: FusionChoice) -> None:
         self.block, self.choice = block, choice
+        self.order = {op: place for place, op in enumerate(block.ops)}
         self.readers: dict[SSAValue, dict[OpGroup, None]] = {}  # the groups that read a value
         self.wanted: set[SSAValue] = set()  # the values that must be in memory
         self.alone: dict[SSAValue, list[Operation]] = {}  # ops that are not fused and read a value
@@ -167,15 +182,21 @@ class _Grouping:
         stored = [value for value in op.results if value in wanted or value in read]
         if stored and self._waits_for(group, op, others):
             return False
+        if not stored and (reader := group.reader(op)) is not None:
+            group.members.add(op)
+            group.computed[op] = group.computed[reader]
+            return True
         outputs = [*group.outputs, *(value for value in stored if value not in group.outputs)]
         grown = OpGroup(self.wanted, {*group.members, op}, outputs)
         try:
-            text = write(grown.inputs(), grown.outputs)[1]
+            text = grown.written()
         except NotOneKernelError:
             return False
-        if (_repeats(op, text) or op in text.scattered) and not self._worth_joining(grown, op):
+        often = _repeated(op, grown.computed.get(op, 0)) or op in text.scattered
+        if often and not self._worth_joining(grown, op):
             return False
         group.members, group.outputs = grown.members, grown.outputs
+        group.computed, group.loops = grown.computed, grown.loops
         return True
 
     def _worth_joining(self, grown: OpGroup, op: Operation) -> bool:
@@ -186,14 +207,14 @@ class _Grouping:
         return self.choice.best(lambda: part_of(inputs, grown.outputs), ways) == 0
 
     def _waits_for(self, group: OpGroup, op: Operation, others: Sequence[OpGroup]) -> bool:
-        """Whether the group needs what an other reader of the op's results computes."""
+        """Whether the group needs what an other reader of the op's results computes. What stands before the op reads none."""
         unfused = {reader for value in op.results for reader in self.alone.get(value, ())}
         seen: set[SSAValue] = set()
         work = [value for value in group.inputs() if value not in op.results]
         while work:
             value = work.pop()
             owner = value.owner
-            if value in seen or not isinstance(owner, Operation):
+            if value in seen or not isinstance(owner, Operation) or self.order[owner] < self.order[op]:
                 continue
             seen.add(value)
             maker = self.owner.get(owner)
@@ -218,7 +239,7 @@ class _Grouping:
 
     def _begin(self, group: OpGroup) -> None:
         try:
-            write(group.inputs(), group.outputs)
+            group.written()
         except NotOneKernelError as error:
             raise UnsupportedError(f"no kernel computes {error}", code="TFW0992") from None
         self.groups.append(group)
@@ -250,10 +271,10 @@ def _rewrite(block: Block, groups: Sequence[OpGroup]) -> None:
             op.erase()
 
 
-def _repeats(op: Operation, text: TileText) -> bool:
+def _repeated(op: Operation, computed: int) -> bool:
     """Whether a kernel computes each element of a map several times: more often than tiles padded along both dims do."""
     count = max(prod(types.shape_of(value.type)) for value in op.results)
-    return text.computed.get(op, 0) * text.grid > _PADDED * max(count, 1)
+    return computed > _PADDED * max(count, 1)
 
 
 def _one_group(part: ModuleOp) -> None:
@@ -315,7 +336,18 @@ class _GroupPlacing:
     def _read(self, value: SSAValue) -> Sequence[SSAValue]:
         """What there must be before what makes a value."""
         group = self.makers.get(value)
-        return group.inputs() if group is not None else list(value.owner.operands)  # type: ignore[union-attr]
+        return self._inputs(group) if group is not None else list(value.owner.operands)  # type: ignore[union-attr]
+
+    def _inputs(self, group: OpGroup) -> list[SSAValue]:
+        """What a group reads: of a tensor in memory, a view that is a stretch of it as an address of its own."""
+        return values_read(group.outputs, lambda op, value: group.has(op, value) and not self._is_stretch(value, group))
+
+    def _is_stretch(self, value: SSAValue, group: OpGroup) -> bool:
+        """Whether a value is a view and has the memory of one that another launch stores, or that nothing computes."""
+        if value in self.makers or not isinstance(value.owner, moving_ops.ViewOp):
+            return False
+        held = in_memory(value)
+        return self.makers.get(held, group) is not group or not isinstance(held.owner, Operation) or isinstance(held.owner, _GIVEN)
 
     def _place(self, value: SSAValue, last: Operation) -> None:
         group = self.makers.get(value)
@@ -329,7 +361,7 @@ class _GroupPlacing:
         self.made.update(zip(op.results, copy.results, strict=True))
 
     def _fused(self, group: OpGroup, last: Operation) -> None:
-        inputs = group.inputs()
+        inputs = self._inputs(group)
         kind, _ = write(inputs, group.outputs)
         body = Block(arg_types=[value.type for value in inputs])
         inner: dict[SSAValue, SSAValue] = dict(zip(inputs, body.args, strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,16 @@ _ACTIVATIONS: Mapping[str, Sequence[str]] = {"RNN": ["Tanh"], "GRU": ["Sigmoid",
 
 # ONNX says that the inputs of activations are clipped; those of gates are, as ONNX Runtime has it, and an LSTM's cell is not.
 _OF_GATES = 2  # activations, f and g
-
-# What an activation of a recurrent node is called, the operator of that meaning, and the defaults of its alpha and beta.
-_PLAIN = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "softsign": "Softsign", "softplus": "Softplus"}
-_SCALED: Mapping[str, tuple[str, float, float | None]] = {
-    "leakyrelu": ("LeakyRelu", 0.01, None), "thresholdedrelu": ("ThresholdedRelu", 1.0, None), "elu": ("Elu", 1.0, None),
-    "hardsigmoid": ("HardSigmoid", 0.2, 0.5),
-}
 Activation = Callable[[str], str]
+_Default = float | EllipsisType | None
+
+# What an activation of a recurrent node is called, the operator of that meaning, and the defaults of its alpha and beta: None for
+# what it does not take, ... for what the node must say. Values that a node says go to the activations that take one, in order.
+_PLAIN = {"relu": "Relu", "tanh": "Tanh", "sigmoid": "Sigmoid", "softsign": "Softsign", "softplus": "Softplus"}
+_SCALED: Mapping[str, tuple[str, _Default, _Default]] = {
+    "leakyrelu": ("LeakyRelu", 0.01, None), "thresholdedrelu": ("ThresholdedRelu", 1.0, None), "elu": ("Elu", 1.0, None),
+    "hardsigmoid": ("HardSigmoid", 0.2, 0.5), "affine": ("Affine", 1.0, 0.0), "scaledtanh": ("ScaledTanh", ..., ...),
+}
 
 
 @dataclass(slots=True)
@@ -102,28 +105,43 @@ def _direction(w: NodeWriter, x: str, number: int) -> _Direction:
 def _activations(w: NodeWriter, number: int) -> list[Activation]:
     attributes, own = w.node.attributes, _ACTIVATIONS[w.node.operator]
     names = [one.decode() if isinstance(one, bytes) else one for one in attributes.get("activations") or []]
-    names = (names or [*own, *own])[number * len(own) : (number + 1) * len(own)]
-    if attributes.get("activation_alpha") or attributes.get("activation_beta"):
-        raise UnsupportedError(f"{w.node.operator} with activation_alpha or activation_beta", code="TFW0992")
-    return [_activation(w, name, attributes.get("clip") if place < _OF_GATES else None) for place, name in enumerate(names)]
+    said = [iter(attributes.get(f"activation_{word}") or []) for word in ("alpha", "beta")]
+    made = []
+    for place, name in enumerate(names or [*own, *own]):
+        defaults = _SCALED.get(name.lower(), ("", None, None))[1:]
+        numbers = [None if default is None else next(values, default) for values, default in zip(said, defaults, strict=True)]
+        made.append(_activation(w, name, numbers, attributes.get("clip") if place % len(own) < _OF_GATES else None))
+    return made[number * len(own) : (number + 1) * len(own)]
 
 
-def _activation(w: NodeWriter, name: str, clip: float | None) -> Activation:
+def _activation(w: NodeWriter, name: str, numbers: Sequence[_Default], clip: float | None) -> Activation:
     key = name.lower()
     if key not in _PLAIN and key not in _SCALED:
         known = ", ".join(sorted((*_PLAIN, *_SCALED)))
         raise UnsupportedError(f"{w.node.operator} with activation {name}", code="TFW0992", note=f"served are {known}")
+
+    if ... in numbers:
+        said = f"{w.node.operator} with activation {name} and no activation_alpha and activation_beta"
+        raise UnsupportedError(said, code="TFW0992")
+    given: dict[str, Any] = {word: one for word, one in zip(("alpha", "beta"), numbers, strict=True) if one is not None}
 
     def made(value: str) -> str:
         if clip is not None:
             value = w("Clip", value, *(w.number(bound) for bound in (-clip, clip)))
         if key in _PLAIN:
             return w(_PLAIN[key], value)
-        operator, alpha, beta = _SCALED[key]
-        numbers: dict[str, Any] = {"alpha": alpha} if beta is None else {"alpha": alpha, "beta": beta}
-        return w(operator, value, **numbers)
+        if key in ("affine", "scaledtanh"):
+            return _scaled(w, key, value, given["alpha"], given["beta"])
+        return w(_SCALED[key][0], value, **given)
 
     return made
+
+
+def _scaled(w: NodeWriter, key: str, value: str, alpha: float, beta: float) -> str:
+    """alpha · x + beta, or alpha · tanh(beta · x)."""
+    if key == "affine":
+        return w("Add", w("Mul", w.number(alpha), value), w.number(beta))
+    return w("Mul", w.number(alpha), w("Tanh", w("Mul", w.number(beta), value)))
 
 
 def _walked(w: NodeWriter, one: _Direction, states: list[str], steps: Sequence[int]) -> tuple[list[str], list[str]]:
