@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tilefw.api.checks import ALL_CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS
+from tilefw.api.checks import ALL_CHECKS, CHECKS, DEFAULT_CHECKS, PROGRAM_CHECKS
 from tilefw.api.device import DEFAULT_BUDGET
 from tilefw.api.errors import UsageError
 from tilefw.runtime.names import suggest
@@ -203,8 +203,8 @@ def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
     """
     chosen: set[str] = set()
     for name in _words(checks):
-        if name not in _GROUPS and name not in ALL_CHECKS | PROGRAM_CHECKS and not _of_plugin(name):
-            known = ALL_CHECKS | PROGRAM_CHECKS | frozenset(_GROUPS)
+        known = PROGRAM_CHECKS | frozenset((*CHECKS, *_GROUPS))
+        if name not in known and not _of_plugin(name):
             raise UsageError(f"there is no check '{name}'", code="TFW0901", help=suggest(name, known, what="checks"))
         chosen |= _GROUPS.get(name, {name})
     return frozenset(chosen)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from tilefw.api.artifact import Artifact, Entry
-from tilefw.api.checks import ALL_CHECKS
+from tilefw.api.checks import CHECKS
 from tilefw.api.device import Argument, BufferView, DescribedArray, JointLaunch, LaunchOptions, LaunchReport
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.api.garbage_collection import paused
 from tilefw.argument_block import argument_block
+from tilefw.sim.checks.stale_memory import share_memory
 from tilefw.sim.engine.joint import run_jointly
 from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.load import LoadedProgram, load_program
@@ -40,8 +41,8 @@ class SimulatorDevice(SimulatedBuffers, ABC):
 
     executor: Literal["sim"] = "sim"
     assembled = False
-    checks = ALL_CHECKS
-    joint_checks = ALL_CHECKS - {"races"}  # who is ordered behind whom is known within one launch only
+    checks = frozenset(CHECKS)
+    joint_checks = checks - {"races"}  # who is ordered behind whom is known within one launch only
     observable = True
     samples = True
     traces = True
@@ -72,7 +73,9 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     def launch_jointly(self, launches: Sequence[JointLaunch], seed: int) -> Sequence[LaunchReport]:
         """As `JointDevice.launch_jointly`."""
         ready = [self._ready(one.module, one.entry, one.grid, one.args, one.options) for one in launches]
-        return run_jointly(ready, [one.rank for one in launches], self._memory, seed)
+        ranks = [one.rank for one in launches]
+        share_memory([one.state for one in ready], ranks, seed)
+        return run_jointly(ready, ranks, self._memory, seed)
 
     def _ready(
         self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions

@@ -210,6 +210,10 @@ class MemoryLanes(Algebra):
             self.polls += 1
             if self.polled_loads.again(self.instruction, pieces, raw):
                 self._polled_in_vain(pieces, size)
+        if self.observers.loaded and not self.quiet:
+            raw = np.array(np.broadcast_to(raw, self.frame.shape))
+            for observe in self.observers.loaded:
+                observe(self, Access(space, pieces, size, "read", order, scope), raw)
         if not self.quiet and self.observers.follows_undefined and self._any_poison(pieces, size):
             self.tainted = True
         elif order != "weak":
@@ -263,6 +267,8 @@ class MemoryLanes(Algebra):
         for piece in pieces:
             self.stores += piece.region.base != 0
             self._write(piece, raw, raw_poison, size)
+        for observe in self.observers.stored:
+            observe(self, Access(space, pieces, size, "write", order, scope))
         if order != "weak":
             self._after(space, pieces, size, "write", order, scope)
 

@@ -122,6 +122,13 @@ class Check:
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
         """A load, store or atomic that is not weak, after it happened."""
 
+    def loaded(self, lanes: NumpyLanes, access: Access, raw: Array) -> None:
+        """A load has its values: `raw`, an array of the frame's shape with an element of `access.size` bytes a lane, which may be
+        changed to others that memory has held."""
+
+    def stored(self, lanes: NumpyLanes, access: Access) -> None:
+        """A store has happened."""
+
     def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
         """The acting lanes execute a fence."""
 

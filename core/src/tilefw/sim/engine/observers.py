@@ -33,6 +33,8 @@ class Observers:
     access: Called = ()
     access_in_flight: Called = ()
     accessed: Called = ()
+    loaded: Called = ()
+    stored: Called = ()
     fence: Called = ()
     copy_read: Called = ()
     copy_started: Called = ()

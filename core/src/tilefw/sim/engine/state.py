@@ -15,6 +15,7 @@ from tilefw.sim.counters import Counters
 from tilefw.sim.engine.observers import Observers
 from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.memory.reservations import Reservations
+from tilefw.sim.memory.views.words import RememberedWords
 from tilefw.sim.program import Instruction, Program, SimulatedChip
 from tilefw.sim.report import LaunchStopped, Reporter
 
@@ -57,7 +58,8 @@ class LaunchMemory:
     """What all workgroups share, and how much each has of its own, in bytes; `spaces` are those of the chip's own (`Chip.spaces`).
 
     `argument_base` is the global address of the argument block, 0 where the program has none in memory. `reservations` are made by
-    the first load-reserved that executes.
+    the first load-reserved that executes. `remembered` is what words held before, where loads may return it; the launch's waves are
+    its agents from `first_agent` on.
     """
 
     allocations: GlobalMemory
@@ -69,6 +71,8 @@ class LaunchMemory:
     spaces: Mapping[str, int] = field(default_factory=dict)
     argument_base: int = 0
     reservations: Reservations | None = None
+    remembered: RememberedWords | None = None
+    first_agent: int = 0
 
 
 @dataclass(slots=True)

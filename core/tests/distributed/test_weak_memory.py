@@ -1,0 +1,57 @@
+"""Ranks in weak memory: what one puts and signals is what another sees if order and scope say so, and may be stale if they do not."""
+
+from __future__ import annotations
+
+import node_kernels as kernels
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.language as tl
+
+N, BLOCK = 200, 256
+
+
+@tilefw.jit
+def signalling(source, buffer, flags, n, me, other, heap_bases, BLOCK: tl.constexpr, SEM: tl.constexpr, SCOPE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(source + offsets, mask=offsets < n)
+    tl.store(kernels.translate(buffer + offsets, me, other, heap_bases), x, mask=offsets < n)
+    tl.debug_barrier()
+    tl.atomic_xchg(kernels.translate(flags, me, other, heap_bases), 1, sem=SEM, scope=SCOPE)
+
+
+@tilefw.jit
+def waiting(buffer, flags, result, n, BLOCK: tl.constexpr, SEM: tl.constexpr, SCOPE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    while tl.atomic_cas(flags, 1, 0, sem=SEM, scope=SCOPE) != 1:
+        pass
+    tl.store(result + offsets, tl.load(buffer + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def outcomes(target: str, release: tuple[str, str], acquire: tuple[str, str]) -> set[bool]:
+    """Whether the consumer saw what was put, under some seeds."""
+    seen = set()
+    for seed in range(1, 6):
+        node = tilefw.node(target, 2)
+        x, buffer, result = node.full((N,), 7, "int32"), node.zeros((N,), "int32"), node.zeros((N,), "int32")
+        flags = node.zeros((1,), "int32")
+        with tilefw.target(target, checks="weak_memory"):
+            node.run(
+                [
+                    (0, signalling, (1,), (x, buffer, flags, N, 0, 1, node.heap_bases, BLOCK, *release)),
+                    (1, waiting, (1,), (buffer, flags, result, N, BLOCK, *acquire)),
+                ],
+                seed=seed,
+            )
+        seen.add(bool(np.array_equal(result[1], x[0])))
+    return seen
+
+
+@pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
+def test_a_put_is_seen_behind_a_signal_of_system_scope_and_may_be_stale_behind_others(target):
+    assert outcomes(target, ("release", "sys"), ("acquire", "sys")) == {True}
+    assert False in outcomes(target, ("release", "gpu"), ("acquire", "sys"))
+    assert False in outcomes(target, ("relaxed", "sys"), ("acquire", "sys"))
+    assert False in outcomes(target, ("release", "sys"), ("acquire", "gpu"))
+    assert False in outcomes(target, ("release", "sys"), ("relaxed", "sys"))
