@@ -1,4 +1,4 @@
-"""Ranks in weak memory: what one puts and signals is what another sees if order and scope say so, and may be stale if they do not."""
+"""Ranks in weak memory: what one puts and signals is what another sees if order and scope say so, else it may be stale."""
 
 from __future__ import annotations
 
