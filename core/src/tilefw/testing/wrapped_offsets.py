@@ -105,6 +105,12 @@ def there_and_back(x, out, back, BLOCK: tl.constexpr):
 
 
 @tilefw.jit
+def there_and_back_masked(x, out, back, first, BLOCK: tl.constexpr):
+    r = tl.arange(0, BLOCK)
+    tl.store(out + r, tl.load(x + 2147483648 + (back + r), r >= first, other=0.0))
+
+
+@tilefw.jit
 def other_promise(x, out, first, n, BLOCK: tl.constexpr):
     r = tl.arange(0, BLOCK)
     more = tl.load(out + (first * 4 + r), r < n, other=0.0)
@@ -175,6 +181,7 @@ RIGHT = {
     "programs": OffsetCase(programs, (_X, _OUT), (ROWS,), programs=ROWS),
     "atomics": OffsetCase(counted, (_X, _indices(*range(ROWS))), (2,)),
     "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),)),
+    "a base beyond 32 bits and back, masked": OffsetCase(there_and_back_masked, (_X, _OUT), (-(1 << 31), 2)),
     "beside another access's that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
 }
 """Offsets that are right wherever they are used."""

@@ -401,6 +401,8 @@ class Offsets:
             return None
         argument, terms = _behind(op.pointer)
         away = terms and is_argument(argument) and b.depth(pointer) <= depth
+        if away and self._beyond(terms):
+            return None
         bias = 0 if not away and low is not None and low >= 0 else UNDER_2_GIB
         shift = b.constant(literal(bias), types.i32)
         if away:
