@@ -49,6 +49,12 @@ def tilefw_conformance() -> Mapping[str, Any]:  # type: ignore[empty-body]
 
 
 @hookspec
+def tilefw_systems() -> str:  # type: ignore[empty-body]
+    """The package whose YAML files are systems of this plugin's devices, for the model of links. `tilefw links` then finds them as
+    `PLUGIN:NAME`."""
+
+
+@hookspec
 def tilefw_before_pass(target: str, pass_name: str, index: int, module: Any) -> None:
     """Called before each pass of a compilation for `target`.
 

@@ -24,3 +24,8 @@ def tilefw_passes() -> Mapping[str, str]:
     for name in chips():
         found |= {f"lane-to-{name}": f"tilefw_amd.pipeline:lane_to_{name}", f"{name}-code": f"tilefw_amd.pipeline:{name}_code"}
     return found
+
+
+@hookimpl
+def tilefw_systems() -> str:
+    return "tilefw_amd.systems"

@@ -19,3 +19,8 @@ def tilefw_targets() -> Sequence[TargetInfo]:
 @hookimpl
 def tilefw_passes() -> Mapping[str, str]:
     return {"lane-to-ptx": "tilefw_nvidia.pipeline:LaneToPtx"}
+
+
+@hookimpl
+def tilefw_systems() -> str:
+    return "tilefw_nvidia.systems"

@@ -8,9 +8,9 @@ from tilefw.distributed.links.collectives import (
     direct_all_reduce,
 )
 from tilefw.distributed.links.flows import Network
-from tilefw.distributed.links.system import System, read_system, system_names
+from tilefw.distributed.links.system import System, plugin_system, read_system, system_names
 
 __all__ = [
     "OPERATIONS", "Network", "PlayedCollective", "System", "all_reduce_over_nodes", "collective", "direct_all_reduce",
-    "read_system", "system_names",
+    "plugin_system", "read_system", "system_names",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 
-from tilefw.api.errors import CodeError
+from tilefw.api.errors import CodeError, UsageError
 from tilefw.distributed.links.fabric import Fabric, mesh, switched
 from tilefw.distributed.links.flows import Network
 from tilefw.distributed.links.ring import RingProtocol
@@ -82,6 +82,25 @@ def read_system(package: str, name: str) -> System:
         known = system_names(package)
         raise CodeError(f"{package} has no system '{name}'", code=_CODE, help=suggest(name, known, what="systems"))
     return System(found)
+
+
+def plugin_system(name: str) -> System:
+    """The system `PLUGIN:NAME`. Raises UsageError TFW0668 where the plugin has none of that name, or none at all."""
+    from tilefw.runtime.plugins.loader import registry  # which the figures of a known package do not need
+
+    brought_by, colon, short = name.partition(":")
+    if not colon:
+        raise UsageError(f"whose system is {name!r}?", code=_CODE, help=f"write PLUGIN:{name}")
+    plugin = registry().plugin(brought_by)
+    answers = plugin.manager.hook.tilefw_systems() if plugin.manager is not None and "tilefw_systems" in plugin.hooks else ()
+    if not answers:
+        raise UsageError(f"plugin '{brought_by}' has no systems of devices", code=_CODE)
+    package = str(answers[0])
+    known = system_names(package)
+    if short not in known:
+        helped = suggest(short, known, what="its systems")
+        raise UsageError(f"plugin '{brought_by}' has no system {short!r}", code=_CODE, help=helped)
+    return read_system(package, short)
 
 
 def system_names(package: str) -> list[str]:
