@@ -38,6 +38,13 @@ def test_a_product_that_the_engine_stores_is_right(name: str, more: dict[str, An
     check(name, MATMUL | more, STORING)
 
 
+def test_heads_of_batches_go_out_as_places_along_further_dims() -> None:
+    parameters = {"heads": 2, "queries": 40, "keys": 80, "head_size": 32, "block_m": 32, "block_n": 32, "causal": False}
+    function, *_ = lowered("attention", parameters, STORING)
+    assert [len(op.at) for op in nested_ops(function) if isinstance(op, lane.BulkStoreOp)] == [4]
+    check("attention", parameters, STORING)
+
+
 def test_lanes_store_where_a_block_of_groups_of_programs_begins_before_the_array() -> None:
     """Which nothing says of blocks in rows."""
     for name, branches in (("matmul", 1), ("descriptor_matmul", 0)):

@@ -76,7 +76,8 @@ def test_keys_and_values_of_heads_come_by_the_engine(causal: bool, tmp_path: Pat
     assert verdict.ok, verdict.failed
     assert not verdict.findings
     assert verdict.artifact is not None
-    assert ("cp.async.bulk.tensor.4d" in verdict.artifact.text) is not causal
+    assert ("cp.async.bulk.tensor.4d.shared" in verdict.artifact.text) is not causal
+    assert "cp.async.bulk.tensor.4d.global" in verdict.artifact.text  # what they become goes out by it in either case
     assert ("cp.async.c" in verdict.artifact.text) is causal
     assembled(verdict.artifact.text, tmp_path)
 

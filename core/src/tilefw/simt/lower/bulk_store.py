@@ -49,7 +49,7 @@ def store_block(context: LoweringContext, op: StoreBlockOp) -> None:
     array = None
     if engine is not None and engine.stores and not layout.copies:
         array = stored_array_of(context.function, context.facts, op, engine)
-    staging = None if array is None or engine is None or array.outer else _staging(context, op, array, layout, engine)
+    staging = None if array is None or engine is None else _staging(context, op, array, layout, engine)
     accesses = layout.registers // context.assignment.accesses.access_width(op, layout)
     if array is None or staging is None or len(staging.stores.constants) * _GAIN > accesses:
         memory.store_block(context, op)
@@ -114,13 +114,15 @@ def _store(context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, arr
     )
     extents = (elements, shape[array.order[1]])
     descriptor = context.descriptor(str(CopyDescriptor(
-        array.base, array.sizes, array.strides, extents, dtype.name, size, staging.row_bytes, engine.alignment, array.divisors,
+        array.base, array.sizes, array.strides, (*extents, *(1 for _ in array.outer)), dtype.name, size, staging.row_bytes,
+        engine.alignment, array.divisors,
     )))
     when, starts = _when(context, op), [_narrow(context, op.offsets[dim]) for dim in array.order]
+    outer = {f"at{2 + i}": context.scalars[place] for i, place in enumerate(array.outer)}
     for i in range(shape[fast] // elements):
         address = builder.op("addi", buffer.results[0], builder.constant(i * staging.operand.row_stride, types.i32))
         first = builder.op("addi", starts[0], builder.constant(i * elements, types.i32))
-        parts = {"address": address, "descriptor": descriptor, "at0": first, "at1": starts[1], "when": when}
+        parts = {"address": address, "descriptor": descriptor, "at0": first, "at1": starts[1], **outer, "when": when}
         properties: dict[str, Attribute] = {
             "parts": string_attr(",".join(parts)), "bytes": integer_attr(math.prod(extents) * size),
             "argument": integer_attr(memory.argument_of(op.base)), "buffer": integer_attr(buffer.id),
