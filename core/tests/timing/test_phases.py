@@ -32,7 +32,7 @@ def stream(wave: int, phases: int, tries: int = 1, elected: bool = True) -> Wave
 
 def cycles(waves: list[WaveStream]) -> float:
     made = chip(cost=lambda instruction: PHASED[instruction.mnemonic])
-    memory = MemoryLevels(made, Sharing(made, trace(LINES)))
+    memory = MemoryLevels(made, Sharing(made, trace(LINES)), 1)
     return ProcessorModel(made, LINES, memory, 1).run(waves).cycles
 
 

@@ -13,7 +13,7 @@ from tilefw.timing.streams import streams
 def run(made, of: ChipTiming | None = None, active: int = 1) -> Outcome:
     of = of or chip()
     numbers = [number for batch in made.batches for number in batch.workgroups]
-    outcome = ProcessorModel(of, made.instructions, MemoryLevels(of, Sharing(of, made)), active).run(streams(made, numbers))
+    outcome = ProcessorModel(of, made.instructions, MemoryLevels(of, Sharing(of, made), active), active).run(streams(made, numbers))
     assert sum(outcome.limits.values()) == pytest.approx(outcome.cycles)
     return outcome
 

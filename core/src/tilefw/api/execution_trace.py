@@ -20,7 +20,8 @@ class AccessTrace:
     `waves` is a mask [workgroups, waves] of those that made it; the rows of `chunks` and `passes` are theirs, in row-major order.
     `chunks` int64 [rows, n]: the numbers of the chunks of global memory that a wave touched, each once, -1 behind the last.
     `passes` int64 [rows]: how often shared memory is passed through for the wave, 0 where it is not touched. `nbytes` [rows]: what
-    the wave's lanes asked for together.
+    the wave's lanes asked for together, `size` what each lane asks for.
+    `repeats` [rows] of an atomic access: the most lanes of the wave that want one address.
     """
 
     instruction: int
@@ -29,17 +30,21 @@ class AccessTrace:
     chunks: Any
     passes: Any
     nbytes: Any
+    size: int = 4
+    repeats: Any = None
 
 
 @dataclass(slots=True)
 class BlockRun:
     """One execution of a block of straight-line code: `count` instructions from number `start` on, by the waves of the mask `waves`
-    [workgroups, waves], and their accesses in order."""
+    [workgroups, waves], and their accesses in order. `filled` [workgroups, waves]: the part of each wave's lanes that execute it;
+    None where all do, or where the code keeps that to itself."""
 
     start: int
     count: int
     waves: Any
     accesses: list[AccessTrace] = field(default_factory=list)
+    filled: Any = None
 
 
 @dataclass(slots=True)
@@ -53,9 +58,11 @@ class BatchTrace:
 
 @dataclass(slots=True)
 class ExecutionTrace:
-    """A launch, or the part of it that ran: `instructions` are the program's decoded ones, `grid` the whole grid."""
+    """A launch, or the part of it that ran: `instructions` are the program's decoded ones, `grid` the whole grid. `lanes`: of a
+    wave."""
 
     instructions: Sequence[Any]
     grid: tuple[int, int, int]
     waves: int
     batches: list[BatchTrace] = field(default_factory=list)
+    lanes: int = 32

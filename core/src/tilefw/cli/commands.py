@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trace": ("tilefw.cli.trace", "a launch as a timeline: for Perfetto, or as a picture"),
     "profile": ("tilefw.cli.profile", "how long a launch takes on a chip by the model of time, and what limits it"),
     "links": ("tilefw.cli.links", "how long a collective takes on a system of devices by the model of links"),
+    "tune": ("tilefw.cli.tune", "the fastest configuration of a kernel on a chip by the model of time, kept for its launches"),
     "asm": ("tilefw.cli.asm", "assembly text to binary, for targets whose encoding a plugin knows"),
     "disasm": ("tilefw.cli.disasm", "binary to assembly text, for targets whose encoding a plugin knows"),
     "conformance": ("tilefw.cli.conformance", "run the conformance suite on a target"),

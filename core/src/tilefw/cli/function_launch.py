@@ -19,6 +19,7 @@ from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import find_target
+from tilefw.runtime.tuned_choices import jit_function
 
 if TYPE_CHECKING:
     from tilefw.runtime import config
@@ -61,7 +62,7 @@ def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Lau
         grid = grid_of(tuple(literal(extent) for extent in str(stated.grid).split(",")))
         launch = stated_launch(target.info, stated.signature, grid, stated.scalars, stated.extents)
         request = options.resolve(dict(stated.keywords), target.info, launch=launch)
-    kernel = function(stated.path, stated.name)
+    kernel = jit_function(function(stated.path, stated.name))
     source = kernel_source.from_jit(kernel, types, dict(stated.constexprs), warps=options.warps(request, target.info))
     compiled = compiler.compile_source(source, target, request, assemble=True)
     entry = compiled.artifact.entry()

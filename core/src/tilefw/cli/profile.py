@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import Parser, add_assignments, add_json, is_file, literals, parser, positive, whole
 from tilefw.cli.output import print_json, write_file
+from tilefw.cli.tuned_launch import add_tuned, with_choice
 
 if TYPE_CHECKING:
     from tilefw.timing.launch_profile import LaunchProfile
@@ -70,7 +71,7 @@ def _of_library(args: argparse.Namespace) -> list[LaunchProfile]:
     from tilefw.kernels.spec import load
 
     spec = load(args.kernel)
-    variants = [dict(args.param)] + ([{**dict(args.param), **dict(args.against)}] if args.against else [])
+    variants = [with_choice(spec, args)] + ([{**dict(args.param), **dict(args.against)}] if args.against else [])
     how = {"keywords": literals(args.option), "workgroups": args.workgroups, "warm": args.warm, "seed": args.seed}
     return [profiled(spec, parameters, target, **how) for target in args.target or [None] for parameters in variants]
 
@@ -113,6 +114,7 @@ def _parser(summary: str) -> Parser:
     parse.add_argument(
         "--workgroups", type=positive, default=BESIDE, metavar="N", help=f"record how at most N workgroups begin ({BESIDE})"
     )
+    add_tuned(parse)
     parse.add_argument("--warm", action="store_true", help="an earlier launch has left the arrays in the caches that hold them")
     parse.add_argument("--seed", type=whole, default=0, metavar="N", help="of the inputs")
     parse.add_argument("--page", metavar="OUT.html", help="write one page for a browser: limits, roofline, source beside code")

@@ -14,6 +14,7 @@ from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_jso
 from tilefw.cli.devices import require_no_collective, run_on_devices
 from tilefw.cli.models import add_model_options, run_model
 from tilefw.cli.output import print_json, write_file
+from tilefw.cli.tuned_launch import add_tuned, with_choice
 from tilefw.graph.model_readers import is_model
 from tilefw.runtime.compilation.kernel_source import is_bytecode, is_imported
 
@@ -54,7 +55,7 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _refuse_for_model(args: argparse.Namespace, dashes: bool) -> None:
-    given = [name for name in ("param", "option", "save_temps", "triton", "compiler", "devices") if getattr(args, name)]
+    given = [name for name in ("param", "option", "save_temps", "triton", "compiler", "devices", "tuned") if getattr(args, name)]
     if given or dashes:
         raise UsageError(f"--{(given or [''])[0].replace('_', '-')} does not go with a model", code="TFW0917")
 
@@ -85,6 +86,7 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--devices", type=positive, metavar="N", help="run a collective of the library on a node of N devices")
+    add_tuned(parse)
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")
     parse.add_argument(
@@ -144,7 +146,7 @@ def _library(args: argparse.Namespace) -> int:
         require_no_collective(args.kernel)
         raise
     verdict = verify(
-        spec, dict(args.param), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
+        spec, with_choice(spec, args), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
     )
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)

@@ -1,7 +1,7 @@
 """`tilefw.autotune`: run every configuration once per key and keep the cheapest, as Triton does; classes and names are Triton's.
 
-On a card the time of the device decides. On a simulator it is what the launch executed and moved (tuning_cost.py): the seconds of a
-simulator say nothing of the chip.
+On a card the time of the device decides. On a simulator it is the model of time, where the target has one that knows all
+candidates, and else what the launch executed and moved (tuning_cost.py): the seconds of a simulator say nothing of the chip.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 from warnings import warn
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
-from tilefw.runtime.config import tunes
+from tilefw.runtime.config import resolve, settings, tunes
 from tilefw.runtime.debugged import DEBUGGER
-from tilefw.runtime.tuning_cost import cost
+from tilefw.runtime.tuned_choices import KEPT, kept, key_of_problem
+from tilefw.runtime.tuning_cost import Price, judged, price
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
 _PRINT = "TRITON_PRINT_AUTOTUNING"  # Triton's own variable, which users of `autotune` know
@@ -75,13 +76,15 @@ class _Underway(threading.local):
         self.nargs: dict[str, Any] | None = None
         self.problems: list[str] = []
         self.restore_copies: dict[str, Any] = {}
+        self.prices: dict[Config, Price] = {}
 
 
 class Autotuner:
     """A kernel with configurations to choose from. Subclasses may override `run`, `prune_configs` and `_bench`, as with Triton.
 
     `best_config` is the last choice, `cache` the choice of each key, `configs_timings` what each candidate of the last tuning cost:
-    seconds on a card, what tuning_cost.py counts elsewhere. `nargs` holds the positional arguments by name during a launch.
+    `chosen_by` says what that is: seconds of a card or of the model of time, or what tuning_cost.py counts. A choice that `tilefw
+    tune` has kept needs no tuning. `nargs` holds the positional arguments by name during a launch.
     `nargs`, `problems` and `restore_copies` are each thread's own, so that several threads may launch and tune one kernel.
     """
 
@@ -123,6 +126,7 @@ class Autotuner:
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, float] = {}
+        self.chosen_by = ""
         for option, names in (("reset_to_zero", self.reset_to_zero), ("restore_value", self.restore_value)):
             for name in self._unknown(names):
                 raise LaunchError(self._names_unknown(option, name), "TFW0304", help=self._meant(name))
@@ -208,13 +212,26 @@ class Autotuner:
             key = (*key, "first")
         if key not in self.cache:
             candidates = self.prune_configs(keywords)
-            if len(candidates) == 1:
-                self.cache[key] = candidates[0]
+            found = self._kept(candidates, named, keywords)
+            if len(candidates) == 1 or found is not None:
+                self.cache[key] = candidates[0] if found is None else found
             elif measured:
                 self.cache[key] = self._tune(key, candidates, args, grid, keywords)
             else:
                 self.cache[key] = self._first(candidates, args, grid, keywords)
         return self.cache[key]
+
+    def _kept(self, candidates: list[Config], named: Mapping[str, Any], keywords: Mapping[str, Any]) -> Config | None:
+        """The candidate that `tilefw tune` has chosen for the problem, if it has."""
+        resolved = resolve(settings(keywords.get("target")))
+        types = [str(value.dtype).rpartition(".")[2] for value in named.values() if hasattr(value, "dtype")]
+        keys = {name: named[name] for name in self.keys if type(named.get(name)) in (int, float, bool)}
+        choice = kept(key_of_problem(self.fn, resolved.target, keys, types))
+        if choice is None:
+            return None
+        found = next((config for config in candidates if config.all_kwargs() == choice), None)
+        self.chosen_by = self.chosen_by if found is None else KEPT
+        return found
 
     def _first(self, candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Config:
         """The first candidate that compiles and fits."""
@@ -249,15 +266,17 @@ class Autotuner:
         self, key: tuple[Any, ...], candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]
     ) -> Config:
         """The cheapest candidate."""
-        self.problems, began = [], time.perf_counter()
+        self.problems, self._underway.prices, began = [], {}, time.perf_counter()
         timings = {config: self._bench(*args, config=config, grid=grid, **keywords) for config in candidates}
+        timings, self.chosen_by = judged(timings, self._underway.prices)
         self.configs_timings = timings
         if len(self.problems) == len(candidates):
             raise self._none_compiles(self.problems)
         best = min(timings, key=timings.__getitem__)
         self.pre_hook({**self._named(keywords), **best.all_kwargs()}, reset_only=True)
         if os.environ.get(_PRINT) == "1":
-            print(f"autotuning of {self.__name__} for {key} took {time.perf_counter() - began:.2f} s; best: {best}")
+            took = f"took {time.perf_counter() - began:.2f} s"
+            print(f"autotuning of {self.__name__} for {key} {took}; best by {self.chosen_by}: {best}")
         return best
 
     def _bench(self, *args: Any, config: Config, grid: Any, **keywords: Any) -> float:
@@ -284,7 +303,10 @@ class Autotuner:
         self.pre_hook(everything)
         try:
             result = self._launch(config, args, grid, keywords)
-            return (float("inf"), "") if result is None else (cost(result), result.executor)  # None: a hook has taken it over
+            if result is None:  # a hook has taken it over
+                return float("inf"), ""
+            found = self._underway.prices[config] = price(result)
+            return found.value, result.executor
         except Exception as error:
             failure = error
             raise
@@ -344,10 +366,10 @@ def autotune(
     """Choose among `configs` whenever the values of the arguments named in `key`, or any dtype, are new.
 
     Each candidate runs on the launch's executor: five times on a card, whose fastest time counts, once on a simulator, where the
-    executed instructions and the traffic count. `reset_to_zero` and `restore_value` name arrays that a run would spoil for the
-    next. `prune_configs_by` may have `early_config_prune(configs, named_args, **keywords)`, `perf_model(**args)` and `top_k` (a
-    share or a number). `do_bench(call, quantiles)` measures instead of us. `warmup`, `rep`, `use_cuda_graph` and `cache_results`
-    are taken for Triton's sake.
+    model of time says, or else executed instructions and traffic. `reset_to_zero` and `restore_value` name arrays that a run
+    would spoil for the next. `prune_configs_by` may have `early_config_prune(configs, named_args, **keywords)`,
+    `perf_model(**args)` and `top_k` (a share or a number). `do_bench(call, quantiles)` measures instead of us. `warmup`, `rep`,
+    `use_cuda_graph` and `cache_results` are taken for Triton's sake.
     """
     return lambda fn: Autotuner(
         fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by, warmup, rep,

@@ -18,11 +18,13 @@ from tilefw.runtime.launch_site import site
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.timing.launch_profile import LaunchProfile
-from tilefw.timing.launch_time import RecordedLaunch, beside, own_workgroups, residency
+from tilefw.timing.launch_time import RecordedLaunch, beside, launch_time, own_workgroups, residency
 from tilefw.timing.profile import launch_profile
 
 BESIDE = 1024
 """Workgroups whose beginnings are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
+FEW = 64
+"""As BESIDE, where launches are only compared."""
 BEGINNING = 16
 """Blocks of code of a beginning: the code in front of a loop and some of its iterations."""
 
@@ -67,21 +69,30 @@ def record(made: Launchable, workgroups: int = BESIDE) -> Recording:
     if resources.occupancy is None:
         notes.append(f"occupancy is that of waves alone: {resources.unknown or 'registers are not known'}")
     nbytes = sum({argument.start: argument.nbytes for argument in made.args if isinstance(argument, HostArray)}.values())
-    return Recording(made, RecordedLaunch(trace(own, 0), trace(beginnings, BEGINNING), spread, nbytes), tuple(notes))
+    launch = RecordedLaunch(trace(own, 0), trace(beginnings, BEGINNING), spread, nbytes, resources.spills or 0)
+    return Recording(made, launch, tuple(notes))
 
 
 def profile_again(made: Launchable, findings: Sequence[Finding], workgroups: int = BESIDE, warm: bool = False) -> LaunchProfile:
     """The profile of a launch that was made, recorded on the simulator from copies of its arrays as they are now. Raises as
     `record`, and LaunchError TFW0333 for arrays in a card's memory."""
+    recording = _again(made, workgroups)
+    found = tuple(f"the launch had a finding: {finding.code}: {finding.message}" for finding in findings)
+    return profile_of(replace(recording, notes=(*found, *recording.notes)), warm)
+
+
+def predicted_seconds(made: Launchable) -> float:
+    """The time of a launch that was made, by the model and nothing else. Raises as `profile_again`."""
+    return launch_time(made.target.backend.timing(), _again(made, FEW).launch).seconds
+
+
+def _again(made: Launchable, workgroups: int) -> Recording:
     made.target.backend.timing()
     artifact = made.compiled.artifact
     if artifact.resources.registers is None:  # a simulator of text needs no assembler, and occupancy does
         artifact = made.target.backend.assemble(artifact, CompileOptions())
     compiled, resolved = replace(made.compiled, artifact=artifact), replace(made.resolved, executor="sim")
-    again = replace(made, compiled=compiled, args=copied(made.args), resolved=resolved)
-    recording = record(again, workgroups)
-    found = tuple(f"the launch had a finding: {finding.code}: {finding.message}" for finding in findings)
-    return profile_of(replace(recording, notes=(*found, *recording.notes)), warm)
+    return record(replace(made, compiled=compiled, args=copied(made.args), resolved=resolved), workgroups)
 
 
 def profile_of(recording: Recording, warm: bool = False) -> LaunchProfile:

@@ -10,6 +10,7 @@ from tilefw.api.execution_trace import CHUNK
 from tilefw.timing.chip_file import ChipFigures
 
 Role = Literal["", "load", "store", "copy", "commit", "wait", "phase", "bulk", "await"]
+Purpose = Literal["", "conversion", "spill", "special"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +23,18 @@ class InstructionCost:
     `commit` closes it, a `wait` lets `pending` groups go on. A `phase` begins the workgroup's next phase of an engine's copies,
     a `bulk`
     is such a copy, an `await` waits for the wave's next phase (phases.py). `operations` are the arithmetic operations of all its
-    lanes together.
+    lanes together. `purpose`: it converts a value's type or keeps a register's value elsewhere for a while, or is one of the slow
+    operations: divisions, roots, exponentials.
     """
 
     pipe: str
     cycles: float
     latency: float
-    slots: int = 1
+    slots: float = 1
     role: Role = ""
     pending: int = 0
     operations: int = 0
+    purpose: Purpose = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ class ChipTiming:
     cycles: one passage through shared memory, on the pipe `shared_pipe`. `levels` go from the processor outward; the last holds
     everything. `resident_waves` are the most that a processor holds at once. `launch_seconds`: from the host's call to the first
     workgroup; `workgroup_cycles`: from the end of a workgroup to the first instruction of the next one in its place.
-    `matrix_pipes` are those of matrix units.
+    `matrix_pipes` are those of matrix units. `atomic_cycles`: from one atomic access to an address to the next; `shared_row`:
+    bytes that a passage through shared memory can move. `spills_later`: what waves execute has no spills yet, which an assembler
+    adds.
     """
 
     figures: ChipFigures
@@ -80,3 +85,6 @@ class ChipTiming:
     launch_seconds: float
     workgroup_cycles: float
     matrix_pipes: frozenset[str] = frozenset()
+    atomic_cycles: float = 0.0
+    shared_row: int = 128
+    spills_later: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilefw.timing.causes import Cause
 from tilefw.timing.launch_time import Residency
 
 SHOWN = 8
@@ -67,6 +68,7 @@ class LaunchProfile:
     stalls: tuple[StalledCode, ...]
     lines: tuple[StalledCode, ...]
     notes: tuple[str, ...]
+    causes: tuple[Cause, ...] = ()
 
     @property
     def names_lines(self) -> bool:
@@ -104,6 +106,7 @@ def _rendered(profile: LaunchProfile) -> str:
         f"  {roof.level:<5} {shown_bytes(roof.nbytes):>9}, {roof.achieved / 1e9:>8,.0f} of {roof.attainable / 1e9:,.0f} GB/s"
         for roof in profile.roofline
     ]
+    lines += [f"  {why.cause}: {why.share:.0%} faster without: {why.change}" for why in profile.causes[:3]]
     if profile.names_lines:
         lines += _table("waits by source line", profile.lines)
     else:
@@ -144,6 +147,9 @@ def _to_json(profile: LaunchProfile) -> dict[str, Any]:
         "residency": {"workgroups": spread.workgroups, "resident": spread.resident, "processors": spread.active},
         "occupancy": profile.occupancy,
         "limits": [{"cause": limit.cause, "cycles": limit.cycles, "share": limit.share} for limit in profile.limits],
+        "causes": [
+            {"cause": why.cause, "cycles": why.cycles, "share": why.share, "change": why.change} for why in profile.causes
+        ],
         "busy": dict(profile.busy),
         "roofline": {
             "operations_per_second": profile.operations, "peak": profile.peak,

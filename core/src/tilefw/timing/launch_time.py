@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
 from tilefw.timing.periods import extended, periods
 from tilefw.timing.phases import settled
-from tilefw.timing.processor import Outcome, ProcessorModel
-from tilefw.timing.sharing import Sharing
+from tilefw.timing.processor import REAL, SPILLS, Outcome, ProcessorModel
+from tilefw.timing.sharing import Sharing, contention
 from tilefw.timing.streams import WaveStream, streams
+
+if TYPE_CHECKING:
+    from tilefw.timing.without import Without
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Residency:
 class PredictedTime:
     """`cycles` of the processors' clock without the `seconds` of the start; `outcome` is that of one processor, whose workgroups'
     numbers are `sampled`, and `scale` what all of the processor's work is to what was simulated. `turns`: of the loop of each wave,
-    where only some of them were timed (`periods.py`), or 0."""
+    where only some of them were timed (`periods.py`), or 0. `each`: what one more workgroup of a processor adds."""
 
     cycles: float
     seconds: float
@@ -38,6 +42,7 @@ class PredictedTime:
     outcome: Outcome
     sampled: tuple[int, ...]
     scale: float
+    each: float = 0.0
     turns: int = 0
 
 
@@ -62,24 +67,35 @@ def beside(spread: Residency, most: int) -> tuple[int, ...]:
 @dataclass(frozen=True, slots=True)
 class RecordedLaunch:
     """What is known of a launch: `own`, the executions of the workgroups of one processor, whole; `beginnings`, how all those begin
-    that run at the same time; how they spread, and the bytes of the launch's arrays."""
+    that run at the same time; how they spread, and the bytes of the launch's arrays. `spilled`: bytes a thread that an
+    assembler's code stores and loads besides, as often as it says so."""
 
     own: ExecutionTrace
     beginnings: ExecutionTrace
     spread: Residency
     nbytes: int
+    spilled: int = 0
 
 
-def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) -> PredictedTime:
-    """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much."""
-    spread, own = launch.spread, own_workgroups(launch.spread)
-    sharing, roles = Sharing(chip, launch.beginnings), [chip.cost(instruction).role for instruction in launch.own.instructions]
-    waves = settled(streams(launch.own, own), roles)
+def prepared(chip: ChipTiming, launch: RecordedLaunch) -> list[WaveStream]:
+    """The streams of the workgroups that a processor holds at once, each wait of them once."""
+    roles = [chip.cost(instruction).role for instruction in launch.own.instructions]
+    return settled(streams(launch.own, own_workgroups(launch.spread)), roles)
+
+
+def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False, without: Without | None = None) -> PredictedTime:
+    """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much. `without`: other
+    streams, and what processors are spared."""
+    spread, sharing = launch.spread, Sharing(chip, launch.beginnings)
+    waves = prepared(chip, launch) if without is None else without.waves
+    ideal = REAL if without is None else without.ideal
+    together = contention((launch.beginnings, launch.own))
+    own = tuple(dict.fromkeys(stream.workgroup for stream in waves))
     repeated = periods(waves)
 
     def timed(which: Sequence[WaveStream], rounds: int) -> Outcome:
-        memory = MemoryLevels(chip, sharing, launch.nbytes if warm else None)
-        return ProcessorModel(chip, launch.own.instructions, memory, spread.active).run(which, rounds)
+        memory = MemoryLevels(chip, sharing, spread.active, launch.nbytes if warm else None)
+        return ProcessorModel(chip, launch.own.instructions, memory, spread.active, together, ideal).run(which, rounds)
 
     def simulated(rounds: int) -> Outcome:
         if repeated is None:
@@ -88,11 +104,24 @@ def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False) ->
 
     once = simulated(1)
     cycles = once.cycles + chip.workgroup_cycles
-    outcome, scale = once, 1.0
+    outcome, scale, each = once, 1.0, once.cycles / len(own)
     if spread.most > len(own):
         again = simulated(2)
         each = max(again.cycles - once.cycles, 0.0) / len(own)
         cycles += each * (spread.most - len(own))
         outcome, scale = again, spread.most / (2 * len(own))
+    if launch.spilled and chip.spills_later and not ideal.spills:
+        added = _spilling(chip, launch, waves) * spread.most
+        cycles += added
+        outcome.limits[SPILLS] += added / scale
+        outcome.cycles += added / scale
     turns = 0 if repeated is None else repeated.turns
-    return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale, turns)
+    return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale, each, turns)
+
+
+def _spilling(chip: ChipTiming, launch: RecordedLaunch, waves: Sequence[WaveStream]) -> float:
+    """Cycles of a workgroup's spills, on the way to the processor's own cache: of an assembler's code only their number is known,
+    and each counts as often as the code's instructions are executed on average."""
+    of_one = [stream for stream in waves if stream.workgroup == waves[0].workgroup]
+    turns = sum(len(stream.instructions) / max(1, len(set(stream.instructions))) for stream in of_one)
+    return launch.spilled * launch.own.lanes * turns / chip.levels[0].bytes_per_cycle

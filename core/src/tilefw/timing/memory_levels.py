@@ -23,11 +23,11 @@ class Traffic:
 
 
 class LineCache:
-    """A cache of one processor, lines by least recent use."""
+    """A cache of one processor, or its part of one that several share: at most so many lines, by least recent use."""
 
-    def __init__(self, level: MemoryLevel) -> None:
+    def __init__(self, most: int) -> None:
         self._lines: OrderedDict[int, None] = OrderedDict()
-        self._most = level.nbytes // level.line
+        self._most = most
 
     def holds(self, line: int) -> bool:
         """Whether a line is there; it is from now on."""
@@ -44,24 +44,34 @@ class LineCache:
 class MemoryLevels:
     """The memory of one processor whose workgroups are simulated, beside those that share with it.
 
-    `warm`: bytes of all that the launch may touch, where an earlier launch has left it in the caches that hold so much; None: what
-    caches hold at the start is of no use."""
+    `active` processors work. `warm`: bytes of all that the launch may touch, where an earlier launch has left it in the caches
+    that hold so much; None: what caches hold at the start is of no use."""
 
-    def __init__(self, chip: ChipTiming, sharing: Sharing, warm: int | None = None) -> None:
+    def __init__(self, chip: ChipTiming, sharing: Sharing, active: int, warm: int | None = None) -> None:
         self._chip = chip
         first = chip.levels[0]
-        self._own = LineCache(first) if first.shared_by == "processor" else None
+        self._own = _whole(first) if first.shared_by == "processor" else None
         self._outer = chip.levels[1:] if self._own is not None else chip.levels
         self._shift = 1 if self._own is not None else 0
         self._sharing = sharing
-        self._seen: list[set[int]] = [set() for _ in self._outer]
+        self._parts = [self._part(self._shift + place, active) for place in range(len(self._outer))]
+        self._seen = [LineCache(most) for most in self._parts]
         self._holds = [warm is not None and warm <= level.nbytes for level in self._outer[:-1]] + [True]
 
     def forget(self) -> None:
         """Another workgroup begins: what it wants is new to the processor."""
-        self._seen = [set() for _ in self._outer]
+        self._seen = [LineCache(most) for most in self._parts]
         if self._own is not None:
-            self._own = LineCache(self._chip.levels[0])
+            self._own = _whole(self._chip.levels[0])
+
+    def _part(self, place: int, active: int) -> int:
+        """Lines that are this processor's of a level: each of those that share it has as much of it, and what they have in common
+        counts once."""
+        level = self._chip.levels[place]
+        if place == len(self._chip.levels) - 1:
+            return 0
+        beside = {"processor": 1.0, "die": active / self._chip.dies, "chip": float(active)}[level.shared_by]
+        return int(level.nbytes / max(1.0, beside * self._sharing.usual(place)) / self._chip.levels[0].line)
 
     def read(self, chunks: tuple[int, ...], cached: bool, instruction: int) -> Traffic:
         """Bring chunks to the processor for an instruction (its number); `cached`: the processor's own cache may hold them."""
@@ -89,14 +99,11 @@ class MemoryLevels:
             moved[place + self._shift] += nbytes * share
             if self._holds[place]:
                 return place + self._shift
-            seen = self._seen[place]
-            if line in seen:
-                fits = self._sharing.fits(place + self._shift)
-                share *= 1.0 - fits
-                if fits > 0.5:
-                    moved[place + 1 + self._shift] += nbytes * share
-                    return place + self._shift
-            else:
-                seen.add(line)
-                share *= self._sharing.part(place + self._shift, instruction)
+            if self._seen[place].holds(line):
+                return place + self._shift
+            share *= self._sharing.part(place + self._shift, instruction)
         raise AssertionError("the last level answers")
+
+
+def _whole(level: MemoryLevel) -> LineCache:
+    return LineCache(level.nbytes // level.line)

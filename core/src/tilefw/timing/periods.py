@@ -1,7 +1,8 @@
 """Waves whose loop repeats the same instructions: a few turns are timed, and the others take as long as each of those.
 
 A loop of one wave is periodic where its turns are the same instructions one by one. A launch is shortened where all its waves make
-equally many turns of their longest such loop; what two lengths differ by is what a turn adds.
+equally many turns of their longest such loop, unless it comes back to memory of long before; what two lengths differ by is what a
+turn adds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def periods(streams: Sequence[WaveStream]) -> Periods | None:
     """The streams cut, or None where their turns are few, differ, or are not equally many."""
     found = [_turns(stream.instructions) for stream in streams]
     counts = {len(heads) - 1 for heads in found}
-    if len(counts) != 1 or min(counts) < WORTH:
+    if len(counts) != 1 or min(counts) < WORTH or any(map(_comes_back, streams[:1], found[:1])):
         return None
     cut = {
         most: tuple(_cut(stream, heads[most], heads[-1]) for stream, heads in zip(streams, found, strict=True))
@@ -84,6 +85,20 @@ def _alike(instructions: Sequence[int], places: Sequence[int]) -> list[int]:
             begin = place
         best = max(best, (place + 1 - begin, begin))
     return list(places[best[1] : best[1] + best[0] + 1])
+
+
+def _comes_back(stream: WaveStream, heads: Sequence[int]) -> bool:
+    """Whether turns read again what turns read that are more than LONG before: the first turns do not tell how later ones are."""
+    last: dict[int, int] = {}
+    asked = again = 0
+    for turn, (first, end) in enumerate(pairwise(heads)):
+        for place in range(first, end):
+            for access in stream.accesses.get(place, ()):
+                for chunk in access.chunks:
+                    asked += 1
+                    again += turn - last.get(chunk, turn) > LONG
+                    last[chunk] = turn
+    return 4 * again > asked
 
 
 def _cut(stream: WaveStream, end: int, resume: int) -> WaveStream:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from tilefw.sim.program import Barrier, Branch, Jump
@@ -25,6 +26,21 @@ START = "start of a workgroup"
 DRAIN = "last results"
 NO_WAVE = "no wave"
 COPIES = "asynchronous copies"
+ATOMICS = "atomics"
+SPILLS = "spills"
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """What a processor does not do that a real one does, to tell what that costs: `barriers` wait for nobody, of loads in `hidden`
+    (numbers of instructions) nobody waits for the latency. `spills`: an assembler adds none."""
+
+    barriers: bool = False
+    spills: bool = False
+    hidden: frozenset[int] = frozenset()
+
+
+REAL = Ideal()
 
 
 @dataclass(slots=True)
@@ -94,10 +110,15 @@ class _Gap:
 
 
 class ProcessorModel:
-    """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond."""
+    """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond. `together`: by
+    atomic instruction, the part of the workgroups that want the same addresses."""
 
-    def __init__(self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int) -> None:
-        self._chip, self._memory = chip, memory
+    def __init__(
+        self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int,
+        together: Mapping[int, float] = MappingProxyType({}), ideal: Ideal = REAL,
+    ) -> None:
+        self._chip, self._memory, self._ideal = chip, memory, ideal
+        self._queues = {number: max(1.0, part * active) for number, part in together.items()}
         self._static = [_static(chip, instruction) for instruction in instructions]
         self._rates = [_share(chip, place, active) for place in range(len(chip.levels))]
 
@@ -106,7 +127,7 @@ class ProcessorModel:
         its own place as soon as it has ended, on other memory."""
         numbers = {number: place for place, number in enumerate(dict.fromkeys(s.workgroup for s in streams))}
         waves = [_Wave(s, i % self._chip.schedulers, numbers[s.workgroup], i, rounds) for i, s in enumerate(streams)]
-        return _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves).outcome()
+        return _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves, self._queues, self._ideal).outcome()
 
 
 class _ProcessorRun:
@@ -115,8 +136,10 @@ class _ProcessorRun:
     `present`, all it has."""
 
     def __init__(
-        self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[_Static], rates: Sequence[float], waves: Sequence[_Wave]
+        self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[_Static], rates: Sequence[float], waves: Sequence[_Wave],
+        queues: Mapping[int, float], ideal: Ideal,
     ) -> None:
+        self._queues, self._ideal = queues, ideal
         self._chip, self._memory, self._static, self._rates, self._waves = chip, memory, static, rates, waves
         self._out = Outcome()
         self._turn = [0.0] * chip.schedulers
@@ -163,7 +186,7 @@ class _ProcessorRun:
         out.executed[number] += 1
         out.operations[static.cost.pipe] += static.cost.operations
         wave.next += 1
-        if static.barrier:
+        if static.barrier and not self._ideal.barriers:
             return self._take_woken(self._meet(wave, issue))
         if wave.next == len(wave.stream.instructions):
             return self._take_woken(self._leave(wave, issue))
@@ -182,6 +205,8 @@ class _ProcessorRun:
     def _issue(self, wave: _Wave, number: int, static: _Static) -> float:
         """The cycle in which the instruction issues; pipes and turns are taken, waiting is accounted."""
         cost, scheduler, out = static.cost, wave.scheduler, self._out
+        if not cost.slots:
+            return wave.at  # the machine executes nothing for it
         key = (cost.pipe, scheduler if self._chip.pipes[cost.pipe] == "scheduler" else 0)
         turn, room = self._turn[scheduler], self._free[key]
         issue = max(wave.at, turn, room)
@@ -195,7 +220,7 @@ class _ProcessorRun:
         self._account(wave, issue, cause, cost.slots)
         return issue
 
-    def _account(self, wave: _Wave, issue: float, cause: str, slots: int) -> None:
+    def _account(self, wave: _Wave, issue: float, cause: str, slots: float) -> None:
         """A scheduler's cycles go to what it issues, and before that to what it waited for. What another wave issues while an
         instruction waits for its pipe takes its cycles from that wait."""
         limits, scheduler = self._out.limits, wave.scheduler
@@ -325,7 +350,9 @@ class _ProcessorRun:
             write = access.kind == "write"
             cached = access.kind == "read" and cost.role not in ("copy", "bulk")
             traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, number)
-            when, where = self._transfer(traffic, issue)
+            when, where = self._transfer(traffic, issue, 0.0 if number in self._ideal.hidden else 1.0)
+            if access.kind == "atomic":
+                when, where = max((when, where), self._one_by_one(number, issue, access))
             if cost.role == "bulk":
                 when += cost.latency
             if when > done:
@@ -334,7 +361,15 @@ class _ProcessorRun:
                 done = issue + cost.latency  # nobody waits for what it writes
         return done, cause
 
-    def _transfer(self, traffic: Traffic, issue: float) -> tuple[float, str]:
+    def _one_by_one(self, number: int, issue: float, access: WaveAccess) -> tuple[float, str]:
+        """When an atomic access has had its turn at its address: lanes and workgroups that want one come one after the other."""
+        key = (ATOMICS, 0)
+        taken = access.repeats * self._queues.get(number, 1.0) * self._chip.atomic_cycles
+        self._free[key] = max(issue, self._free[key]) + taken
+        self._out.busy[ATOMICS] += taken
+        return self._free[key], ATOMICS
+
+    def _transfer(self, traffic: Traffic, issue: float, latency: float) -> tuple[float, str]:
         levels = self._chip.levels
         done, cause = issue, levels[traffic.level].name
         for place, nbytes in enumerate(traffic.nbytes):
@@ -344,7 +379,7 @@ class _ProcessorRun:
                 self._level_free[place] = begin + taken
                 self._out.busy[levels[place].name] += taken
                 self._out.moved[levels[place].name] += nbytes
-                when = begin + taken + levels[min(place, traffic.level)].latency
+                when = begin + taken + latency * levels[min(place, traffic.level)].latency
                 if when > done:
                     done, cause = when, levels[place].name
         return done, cause

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilefw.api.execution_trace import ExecutionTrace
+from tilefw.timing.causes import causes
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_profile import LaunchProfile, Limit, Roof, StalledCode
 from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, launch_time
@@ -24,6 +25,7 @@ def launch_profile(
     fast, slow = (launch_time(bound, launch, warm).seconds for bound in bounds)
     outcome, trace = time.outcome, launch.own
     stalls, lines = _stalls(trace, time)
+    why = causes(chip, launch, time, warm)
     if time.turns:
         notes = [*notes, f"{LONG} of the {time.turns} turns of the waves' loop were timed, which are all the same instructions"]
     return LaunchProfile(
@@ -31,7 +33,7 @@ def launch_profile(
         chip.clock_hz, launch.spread, occupancy, limits=_limits(time),
         busy={pipe: _busy(chip, pipe, taken) / outcome.cycles for pipe, taken in outcome.busy.items()},
         roofline=_roofline(chip, time), operations=_operations(time), peak=_peak(chip, trace, time), stalls=stalls, lines=lines,
-        notes=tuple(notes),
+        notes=tuple(notes), causes=why,
     )
 
 

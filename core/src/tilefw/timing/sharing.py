@@ -6,12 +6,12 @@ memory again and again, so the beginning of every resident workgroup says what e
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tilefw.api.execution_trace import CHUNK, BatchTrace, ExecutionTrace
+from tilefw.api.execution_trace import AccessTrace, BatchTrace, ExecutionTrace
 from tilefw.timing.chip_timing import ChipTiming, MemoryLevel
 
 _Touches = dict[int, dict[int, np.ndarray]]
@@ -33,26 +33,25 @@ class Sharing:
         found = self._levels[level]
         return found.parts.get(instruction, found.usual)
 
-    def fits(self, level: int) -> float:
-        """The part of what workgroups touch together, as they begin, that the level holds."""
-        return self._levels[level].fits
+    def usual(self, level: int) -> float:
+        """`part` of all instructions together."""
+        return self._levels[level].usual
 
 
 class _SharedLevel:
     def __init__(self, chip: ChipTiming, level: MemoryLevel, touches: _Touches) -> None:
         self.parts: dict[int, float] = {}
-        self.usual, self.fits = 1.0, 1.0
+        self.usual = 1.0
         if level.shared_by == "processor":
             return
         dies = chip.dies if level.shared_by == "die" else 1
-        most, paid, asked = 0, defaultdict[int, float](float), defaultdict[int, int](int)
+        paid, asked = defaultdict[int, float](float), defaultdict[int, int](int)
         for die in range(dies):
             mine = [by for workgroup, by in touches.items() if workgroup % dies == die and by]
             if not mine:
                 continue
             wholes = [np.unique(np.concatenate(list(by.values()))) for by in mine]
             chunks, counts = np.unique(np.concatenate(wholes), return_counts=True)
-            most = max(most, len(chunks) * CHUNK)
             for by in mine:
                 for instruction, wanted in by.items():
                     paid[instruction] += float((1.0 / counts[np.searchsorted(chunks, wanted)]).sum())
@@ -60,25 +59,43 @@ class _SharedLevel:
         self.parts = {instruction: paid[instruction] / count for instruction, count in asked.items()}
         if asked:
             self.usual = sum(paid.values()) / sum(asked.values())
-            self.fits = min(1.0, level.nbytes / most)
+
+
+def contention(traces: Sequence[ExecutionTrace]) -> dict[int, float]:
+    """By atomic instruction, the part of the workgroups that want the same chunks: from the first trace in which two of them or
+    more execute it; 0 where none tells."""
+    found: dict[int, float] = {}
+    for recorded in traces:
+        wanting: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for batch in recorded.batches:
+            for slot, access, chunks in _accesses(batch):
+                if access.kind == "atomic":
+                    wanting[access.instruction][batch.workgroups[slot]].update(chunks.tolist())
+        for instruction, by in wanting.items():
+            if len(by) > 1 and instruction not in found:
+                counts = Counter(chunk for chunks in by.values() for chunk in chunks)
+                asked = sum(counts.values())
+                shared = sum(count * count for count in counts.values() if count > 1) / asked
+                found[instruction] = shared / len(by)
+    return found
 
 
 def _of_batch(batch: BatchTrace) -> _Touches:
     parts: dict[int, dict[int, list[np.ndarray]]] = {number: defaultdict(list) for number in batch.workgroups}
-    for slot, instruction, chunks in _accesses(batch):
-        parts[batch.workgroups[slot]][instruction].append(chunks)
+    for slot, access, chunks in _accesses(batch):
+        parts[batch.workgroups[slot]][access.instruction].append(chunks)
     return {
         workgroup: {instruction: np.unique(np.concatenate(found)) for instruction, found in by.items()}
         for workgroup, by in parts.items()
     }
 
 
-def _accesses(batch: BatchTrace) -> Iterator[tuple[int, int, np.ndarray]]:
-    """(Workgroup of the batch, instruction, chunks) of every access to global memory."""
+def _accesses(batch: BatchTrace) -> Iterator[tuple[int, AccessTrace, np.ndarray]]:
+    """(Workgroup of the batch, access, chunks) of every access to global memory."""
     for run in batch.runs:
         for access in run.accesses:
             if access.chunks.shape[1]:
                 slots = np.nonzero(access.waves)[0]
                 for slot in np.unique(slots):
                     chunks = access.chunks[slots == slot].reshape(-1)
-                    yield int(slot), access.instruction, chunks[chunks >= 0]
+                    yield int(slot), access, chunks[chunks >= 0]

@@ -12,22 +12,27 @@ from tilefw.api.execution_trace import AccessTrace, BatchTrace, ExecutionTrace
 
 @dataclass(slots=True)
 class WaveAccess:
-    """One access of one wave: `chunks` of global memory, `passes` of shared memory, `nbytes` asked for by its lanes."""
+    """One access of one wave: `chunks` of global memory, `passes` of shared memory, `nbytes` asked for by its lanes, `size`
+    by each. `repeats`: the most lanes of an atomic access that want one address."""
 
     kind: str
     chunks: tuple[int, ...]
     passes: int
     nbytes: int
+    size: int = 4
+    repeats: int = 1
 
 
 @dataclass(slots=True)
 class WaveStream:
-    """The instructions of one wave by number, in order, and by place in that order its accesses."""
+    """The instructions of one wave by number, in order, and by place in that order its accesses. `narrow`: places at which a block
+    begins that a part of the lanes executes, with its length and that part."""
 
     workgroup: int
     wave: int
     instructions: list[int] = field(default_factory=list)
     accesses: dict[int, list[WaveAccess]] = field(default_factory=dict)
+    narrow: list[tuple[int, int, float]] = field(default_factory=list)
 
 
 def streams(trace: ExecutionTrace, workgroups: Sequence[int]) -> list[WaveStream]:
@@ -48,7 +53,9 @@ def _follow(batch: BatchTrace, made: dict[tuple[int, int], WaveStream]) -> None:
         numbers = range(run.start, run.start + run.count)
         active = [(key, stream) for key, stream in made.items() if run.waves[key]]
         firsts = [len(stream.instructions) for _, stream in active]
-        for _, stream in active:
+        for key, stream in active:
+            if run.filled is not None and run.filled[key] < 1:
+                stream.narrow.append((len(stream.instructions), run.count, float(run.filled[key])))
             stream.instructions.extend(numbers)
         for access in run.accesses:
             rows = (np.cumsum(access.waves) - 1).reshape(access.waves.shape)
@@ -60,4 +67,7 @@ def _follow(batch: BatchTrace, made: dict[tuple[int, int], WaveStream]) -> None:
 
 def _of_wave(access: AccessTrace, row: int) -> WaveAccess:
     chunks = access.chunks[row]
-    return WaveAccess(access.kind, tuple(chunks[chunks >= 0].tolist()), int(access.passes[row]), int(access.nbytes[row]))
+    return WaveAccess(
+        access.kind, tuple(chunks[chunks >= 0].tolist()), int(access.passes[row]), int(access.nbytes[row]), access.size,
+        1 if access.repeats is None else int(access.repeats[row]),
+    )

@@ -10,6 +10,7 @@ from tilefw.testing.figures import dead_figures
 TARGET = "amd-cdna3"
 LAUNCHES = (
     ("vector_add", {"n": 5000}), ("vector_add", {"n": 1 << 19}), ("matmul", {"m": 64, "n": 64, "k": 64}), ("attention", {}),
+    ("atomic_mix", {"n": 4096, "share": 4096}),
 )
 
 

@@ -167,8 +167,10 @@ def _spilling(used: Resources) -> Remark:
     )
 
 
-def _occupancy(artifact: Artifact, chip: Chip, found: Resources, shared: int) -> float:
-    """The least of any entry's."""
+def _occupancy(artifact: Artifact, chip: Chip, found: Resources, shared: int) -> float | None:
+    """The least of any entry's; None where the text leaves the number of threads to the launch."""
+    if not all(math.prod(entry.workgroup) for entry in artifact.entries):
+        return None
     registers = found.registers or {}
     return min(
         occupancy(chip, math.prod(entry.workgroup), registers.get(entry.name, 0), shared) for entry in artifact.entries

@@ -20,7 +20,7 @@ LAUNCHES = (
     ("vector_add", {"n": 5000}), ("matmul", {"m": 64, "n": 64, "k": 64}), ("softmax", {"rows": 2, "columns": 300}),
     ("elementwise", {"n": 2048, "block": 2048, "dtype": "fp64"}), ("vector_add", {"n": 5000, "dtype": "fp16"}),
     ("matmul", {"m": 16, "n": 16, "k": 256, "block_m": 16, "block_n": 16}),
-    ("sparse_matvec", {}), ("embedding", {}),
+    ("sparse_matvec", {}), ("embedding", {}), ("atomic_mix", {"n": 4096, "share": 4096}),
 )
 # Pipes of an instruction a cycle are noticed by four waves of a scheduler, and what follows a product by products in a row.
 OF_HOPPER = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from tilefw.api.execution_trace import CHUNK, AccessTrace, BatchTrace, BlockRun, ExecutionTrace
@@ -22,7 +24,9 @@ class TraceRecorder(Check):
     def __init__(self, launch: LaunchState) -> None:
         super().__init__(launch)
         geometry = launch.geometry
-        self.trace = launch.diagnostics.trace = ExecutionTrace(launch.program.instructions, geometry.grid, geometry.waves)
+        self.trace = launch.diagnostics.trace = ExecutionTrace(
+            launch.program.instructions, geometry.grid, geometry.waves, lanes=launch.chip.wave_size
+        )
         self._batches: dict[int, BatchTrace] = {}
 
     def begin(self, batch: Batch) -> None:
@@ -35,7 +39,22 @@ class TraceRecorder(Check):
 
     def block(self, batch: Batch, block: CountedBlock, mask: Array | None) -> None:
         waves = batch.alive.any(axis=2) if mask is None else np.broadcast_to(mask, batch.alive.shape).any(axis=2)
-        self._batches[id(batch)].runs.append(BlockRun(block.start, block.size, waves))
+        run = BlockRun(block.start, block.size, waves, filled=self._filled(batch, block, mask))
+        self._batches[id(batch)].runs.append(run)
+
+    def _filled(self, batch: Batch, block: CountedBlock, mask: Array | None) -> Array | None:
+        """The part of each wave's lanes that execute a block: by the mask of its path, or, where a wave has one way, by the guard
+        of an instruction that it begins with."""
+        if self.launch.chip.pc_per_lane:
+            if mask is None:
+                return None
+            there = batch.alive.sum(axis=2)
+            return np.broadcast_to(mask, batch.alive.shape).sum(axis=2) / np.maximum(there, 1)
+        first = self.launch.program.instructions[block.start]
+        if first.guard is None or first.wave:
+            return None
+        held = np.broadcast_to(batch.frame.registers[first.guard.register.index], batch.frame.shape).astype(np.bool_)
+        return (held ^ first.guard.negated).mean(axis=2)
 
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         self._record(lanes, access)
@@ -78,8 +97,14 @@ class TraceRecorder(Check):
         rows, placed, counts = rows[acting][order], placed[acting][order], lane_acts[acting].sum(axis=1)[order]
         passes = passes_of(placed, access.size, lanes.launch.chip.shared_banks)
         run.accesses.append(AccessTrace(
-            lanes.instruction.index, access.kind, waves, _chunks(rows, access.size), passes, counts * access.size
+            lanes.instruction.index, access.kind, waves, _chunks(rows, access.size), passes, counts * access.size,
+            access.size, _repeats(rows) if access.kind == "atomic" else None,
         ))
+
+
+def _repeats(addresses: Array) -> Array:
+    """The most lanes of each row that want one address."""
+    return np.array([max(Counter(row[row >= 0].tolist()).values(), default=0) for row in addresses], dtype=np.int64)
 
 
 def _chunks(addresses: Array, size: int) -> Array:

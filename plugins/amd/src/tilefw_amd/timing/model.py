@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, Purpose
 from tilefw_amd.chips import WAVE
 from tilefw_amd.isa.set import InstructionSet
 from tilefw_amd.machine.timing import Timing, timing
@@ -15,6 +15,12 @@ _PIPES = {
     "salu": "scalar", "smem": "scalar memory", "valu": "vector", "valu64": "vector", "trans": "vector", "matrix": "matrix",
     "lds": "LDS issue", "vmem": "vector memory", "export": "control", "control": "control",
 }
+# What instructions are for, by the beginning of the name; registers wait in accumulation registers, then in scratch memory.
+_PURPOSES: tuple[tuple[str, Purpose], ...] = (
+    ("v_cvt_", "conversion"), ("scratch_", "spill"), ("v_accvgpr_", "spill"), ("v_div_", "special"), ("v_rcp_", "special"),
+    ("v_rsq_", "special"), ("v_sqrt_", "special"), ("v_exp_", "special"), ("v_log_", "special"), ("v_sin_", "special"),
+    ("v_cos_", "special"), ("v_trig_", "special"),
+)
 
 
 def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
@@ -41,7 +47,7 @@ def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
         ),
         cost=WaveCosts(isa, f), resident_waves=chip.limits["waves_per_simd"] * chip.limits["simds_per_processor"],
         launch_seconds=f["launch"] * 1e-6, workgroup_cycles=f["workgroup_cycles"],
-        matrix_pipes=frozenset({"matrix"}),
+        matrix_pipes=frozenset({"matrix"}), atomic_cycles=f["atomic_cycles"], shared_row=chip.limits["shared_banks"] * 4,
     )
 
 
@@ -65,13 +71,20 @@ class WaveCosts:
         if its.unit == "lds":
             return InstructionCost(pipe, self._figures["issue_interval"], self._figures["shared_latency"])
         if its.unit == "vmem":
-            return InstructionCost(pipe, self._figures["issue_interval"], 0)
-        return InstructionCost(pipe, its.issue, its.latency, operations=self._operations(row.name, its))
+            return InstructionCost(pipe, self._figures["issue_interval"], 0, purpose=_purpose(row.name))
+        return InstructionCost(pipe, its.issue, its.latency, operations=self._operations(row.name, its), purpose=_purpose(row.name))
 
     def _operations(self, name: str, its: Timing) -> int:
         if its.unit == "matrix":
             return _matrix_operations(name)
         return WAVE * (2 if "fma" in name or "mac" in name else 1) if name.endswith(("f32", "f16", "f64")) else 0
+
+
+def _purpose(name: str) -> Purpose:
+    for start, what in _PURPOSES:
+        if name.startswith(start):
+            return what
+    return ""
 
 
 def _matrix_operations(name: str) -> int:

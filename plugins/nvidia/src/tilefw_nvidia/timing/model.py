@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, Role
+from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, Purpose, Role
 from tilefw_nvidia.chips import Chip
 
 _WARP = 32
@@ -28,8 +28,21 @@ _PHASES: tuple[tuple[str, Role], ...] = (
     ("mbarrier.arrive.expect_tx", "phase"), ("mbarrier.try_wait", "await"), ("mbarrier.test_wait", "await"),
     *((f"cp.async.bulk.tensor.{dimensions}d.shared", "bulk") for dimensions in range(1, 6)), ("cp.async.bulk.shared", "bulk"),
 )
+# What instructions are for, by the beginning of the opcode.
+_PURPOSES: tuple[tuple[str, Purpose], ...] = (
+    ("cvt.", "conversion"), ("ld.local", "spill"), ("st.local", "spill"),
+    ("div.", "special"), ("rem.", "special"), ("sqrt.", "special"), ("rsqrt.", "special"), ("rcp.", "special"), ("ex2.", "special"),
+    ("lg2.", "special"), ("sin.", "special"), ("cos.", "special"), ("tanh.", "special"),
+)
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
 _RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
+
+
+def _purpose(opcode: str) -> Purpose:
+    for start, what in _PURPOSES:
+        if opcode.startswith(start):
+            return what
+    return ""
 
 
 def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
@@ -55,6 +68,7 @@ def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
         ),
         cost=PtxCosts(chip, f), resident_waves=chip.threads_per_processor // _WARP, launch_seconds=f["launch"] * 1e-6,
         workgroup_cycles=f["workgroup_cycles"], matrix_pipes=frozenset({"tensor"}),
+        atomic_cycles=f["atomic_cycles"], shared_row=chip.banks * 4, spills_later=True,
     )
 
 
@@ -104,7 +118,9 @@ class PtxCosts:
         pipe, cycles, latency = table.get(unit, table["alu"])
         lanes_operations = _WARP * (2 if unit == "fma" and opcode.startswith(("fma", "mad")) else 1)
         operations = lanes_operations if unit in ("fma", "sfu", "fp64") else 0
-        return InstructionCost(pipe, cycles * (slots if pipe != "sfu" else 1), latency, slots, operations=operations)
+        purpose = _purpose(opcode)
+        taken = cycles * (slots if pipe != "sfu" else 1)
+        return InstructionCost(pipe, taken, latency, slots, operations=operations, purpose=purpose)
 
     def _access_latency(self, opcode: str) -> float:
         return self._figures["shared_latency"] if ".shared" in opcode else self._figures["alu_latency"]

@@ -1,0 +1,89 @@
+"""`tilefw tune` chooses what the model of time says is fastest, goes on where it was interrupted, and launches find its choice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilefw
+from tilefw.cli.main import main
+from tilefw.cli.scripts import function
+from tilefw.kernels.tuning import Search
+from tilefw.runtime.tuned_choices import KEPT
+
+TUNE = ("tune", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "--over", "block=256,1024", "num_warps=1,4")
+SOURCE = """import tilefw
+import tilefw.language as tl
+
+@tilefw.autotune([tilefw.Config({"BLOCK": 128}, num_warps=4), tilefw.Config({"BLOCK": 1024}, num_warps=1)], key=["n"])
+@tilefw.jit
+def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < n) * 2, mask=at < n)
+"""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "state"))
+
+
+def test_the_choice_is_the_fastest_trial_and_a_launch_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "--tuned"]) == 2
+    assert "no configuration of vector_add is kept" in capsys.readouterr().err
+    assert main([*TUNE, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    timed = {json.dumps(t["configuration"]): t["seconds"] for t in found["trials"] if t["seconds"] is not None}
+    assert len(timed) >= 3 and found["choice"] == json.loads(min(timed, key=timed.__getitem__))
+    assert main(["run", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "--tuned", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["parameters"]
+    assert {name: told[name] for name in found["choice"]} == found["choice"]
+
+
+def test_a_search_goes_on_where_it_was_interrupted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    timed, whole = [], Search._timed
+
+    def interrupted(search: Search, configuration: dict) -> object:
+        if len(timed) == 2:
+            raise KeyboardInterrupt
+        timed.append(configuration)
+        return whole(search, configuration)
+
+    monkeypatch.setattr(Search, "_timed", interrupted)
+    assert main(list(TUNE)) == 130
+    assert "2 of 4 configurations were tried" in capsys.readouterr().err
+    monkeypatch.setattr(Search, "_timed", lambda search, one: timed.append(one) or whole(search, one))
+    assert main([*TUNE, "--resume"]) == 0
+    assert "2 configurations were timed before" in capsys.readouterr().err
+    assert len(timed) == len({json.dumps(one) for one in timed}), "nothing is timed twice"
+
+
+def test_autotune_chooses_by_the_model_and_takes_what_was_kept_without_tuning(tmp_path: Path) -> None:
+    path = tmp_path / "double.py"
+    path.write_text(SOURCE)
+
+    def launched():
+        kernel, x = function(str(path), "double"), np.ones(5000, np.float32)
+        with tilefw.target("nvidia-sm80", executor="sim"):
+            kernel[lambda meta: (tilefw.cdiv(5000, meta["BLOCK"]),)](x, np.zeros_like(x), 5000)
+        return kernel
+
+    tuned = launched()
+    assert tuned.chosen_by == "the model of time"
+    assert all(1e-6 < seconds < 1e-4 for seconds in tuned.configs_timings.values())
+    assert tuned.best_config is min(tuned.configs_timings, key=tuned.configs_timings.__getitem__)
+    stated = ("--signature", "x_ptr=*fp32", "y_ptr=*fp32", "n=i32", "--scalar", "n=5000", "--extent", "x_ptr=20000", "y_ptr=20000")
+    assert main(["tune", f"{path}:double", "--target", "nvidia-sm80", *stated, "--grid", "cdiv(n, BLOCK)"]) == 0
+    again = launched()
+    assert again.chosen_by == KEPT and not again.configs_timings
+    assert again.best_config in again.configs
+
+
+def test_a_grid_that_is_no_arithmetic_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "double.py"
+    path.write_text(SOURCE)
+    assert main(["tune", f"{path}:double", "--target", "nvidia-sm80", "--signature", "n=i32", "--grid", "open('x')"]) != 0
+    assert "is no arithmetic of the launch's values" in capsys.readouterr().err
