@@ -47,7 +47,6 @@ _SYSTEMS: tuple[tuple[str, str, str, int], ...] = (
     ("2x BM.GPU.MI300X", _AMD, "mi300x_roce", 2),
     ("2x8 MI300X", _AMD, "mi300x_roce", 2),
     ("8xMI300X", _AMD, "mi300x", 1),
-    ("(probably MI300X", _AMD, "mi300x", 1),
     ("8xMI355X", _AMD, "mi355x", 1),
     ("MI250X", _AMD, "mi250x", 1),
 )
