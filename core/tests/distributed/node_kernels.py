@@ -87,3 +87,26 @@ def one_shot_all_reduce(source, result, flags, n, me, heap_bases, RANKS: tl.cons
         for rank in range(RANKS):
             total += tl.load(translate(source + offsets, me, rank, heap_bases), mask=inside, other=0.0)
         tl.store(result + offsets, total, mask=inside)
+
+
+@tilefw.jit
+def volatile_consumer(buffer, flags, result, n, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    offsets = program * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    while tl.load(flags + program, volatile=True) != 1:
+        pass
+    tl.debug_barrier()
+    tl.store(result + offsets, tl.load(buffer + offsets, mask=inside), mask=inside)
+
+
+@tilefw.jit
+def bounded_barrier(flags, me, heap_bases, RANKS: tl.constexpr, MAX_SPINS: tl.constexpr):
+    """A barrier that would rather fail than wait for ever."""
+    for rank in range(RANKS):
+        tl.atomic_add(translate(flags + me, me, rank, heap_bases), 1, sem="release", scope="sys")
+    for rank in range(RANKS):
+        spins = 0
+        while (tl.atomic_cas(flags + rank, 1, 0, sem="acquire", scope="sys") != 1) & (spins < MAX_SPINS):
+            spins += 1
+        tl.device_assert(spins < MAX_SPINS, "a rank never came")

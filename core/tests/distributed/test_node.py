@@ -223,3 +223,33 @@ def test_kernels_of_the_language_for_many_devices_find_their_rank():
     assert [part[0] for part in result] == [3, 13, 23]
     with pytest.raises(tilefw.LaunchError, match="TFW0871"):
         which[(1,)](np.zeros(4, np.int32))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_volatile_loads_wait_and_stand_in_deadlocks_as_atomics_do(target):
+    node = tilefw.node(target, 2)
+    x, buffer, result = filled(node), node.zeros((N,), name="buffer"), node.zeros((N,), name="result")
+    flags = node.zeros((2,), "int32", name="flags")
+    waits = (1, kernels.volatile_consumer, (2,), (buffer, flags, result, N, 256))
+    for told in (1, 0):
+        sends = (0, kernels.producer, (2,), (x, buffer, flags, N, 0, told, node.heap_bases, 256))
+        if told == 1:
+            node.run([waits, sends], seed=2)
+            assert np.array_equal(result[1], x[0])
+            flags[1][:] = 0
+            continue
+        with pytest.raises(tilefw.CheckError, match="TFW0870") as raised:
+            node.run([waits, sends], seed=2)
+        assert "rank 1: program (1, 0, 0) of volatile_consumer waits at" in raised.value.note
+        assert "for element 1 of flags on rank 1" in raised.value.note
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_barrier_that_counts_its_spins_meets_again_and_again(target):
+    node = tilefw.node(target, 4)
+    flags = node.zeros((4,), "int32", name="flags")
+    for seed in range(3):
+        node.launch(
+            kernels.bounded_barrier, (1,), flags, node.rank_numbers, node.heap_bases, RANKS=4, MAX_SPINS=1000000, seed=seed
+        )
+        assert all((one == 0).all() for one in flags)
