@@ -43,6 +43,8 @@ def test_a_product_of_a_warpgroup_waits_for_the_copy_engine_and_then_for_the_mat
     assert one.peak == pytest.approx(512 * 2 * 4 * 132 * 1.83e9)
     assert three.seconds < 0.95 * one.seconds
     assert three.limits[0].cause == "tensor"
+    # Halves of 256x256 elements: what the engine stores goes to memory too.
+    assert three.roofline[-1].nbytes == pytest.approx(2 * 256 * 256, rel=0.05)
 
 
 @pytest.mark.parametrize("dimensions", range(1, 6))

@@ -14,6 +14,7 @@ from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.state import CountedBlock, LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access
+from tilefw.sim.memory.engine_copies import EngineCopy
 
 
 class TraceRecorder(Check):
@@ -61,6 +62,25 @@ class TraceRecorder(Check):
 
     def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
         self._record(lanes, access)
+
+    def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
+        """What an engine writes to arrays, of each wave that started it; of what it reads there the trace says nothing."""
+        if not copy.destination.base:  # shared memory's
+            return
+        shape, width = lanes.batch.alive.shape[:2], lanes.batch.alive.shape[2]
+        starter = copy.thread // width
+        waves = np.zeros(shape, dtype=np.bool_)
+        waves.reshape(-1)[starter] = True
+        places = (copy.destination_index + copy.destination.base) // CHUNK
+        inside = np.ones(places.shape, dtype=np.bool_) if copy.inside is None else copy.inside
+        found = [np.unique(places[starter == wave][inside[starter == wave]]) for wave in np.flatnonzero(waves)]
+        chunks = np.full((len(found), max(map(len, found))), -1, dtype=np.int64)
+        for row, touched in enumerate(found):
+            chunks[row, : len(touched)] = touched
+        counts = np.array([int(inside[starter == wave].sum()) for wave in np.flatnonzero(waves)])
+        none = np.zeros(len(found), dtype=np.int64)
+        run = self._batches[id(lanes.batch)].runs[-1]
+        run.accesses.append(AccessTrace(lanes.instruction.index, "write", waves, chunks, none, counts * copy.size))
 
     def _record(self, lanes: NumpyLanes, access: Access) -> None:
         run = self._batches[id(lanes.batch)].runs[-1]
