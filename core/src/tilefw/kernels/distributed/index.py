@@ -16,7 +16,7 @@ _SINGLE = 2.0**-24  # half a unit in the last place of fp32, in which all sums a
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class RankResult:
     """One rank's result in float64, and the greatest error of each element."""
 
     value: np.ndarray
@@ -32,19 +32,19 @@ class Collective:
     forms: tuple[str, ...]
     run: Callable[..., Any]
     draw: Callable[[np.random.Generator, int, int, str], tuple[Arrays, ...]]
-    expected: Callable[..., list[Expected]]
+    expected: Callable[..., list[RankResult]]
 
     def wrong(self, results: Any, arguments: tuple[Arrays, ...]) -> list[int]:
         """The ranks whose results are beyond the bounds."""
         return [rank for rank, one in enumerate(self.expected(*arguments)) if not _holds(results[rank], one)]
 
 
-def _holds(result: np.ndarray, one: Expected) -> bool:
+def _holds(result: np.ndarray, one: RankResult) -> bool:
     error = np.abs(result.astype(np.float64).reshape(one.value.shape) - one.value)
     return bool((error <= _rounded(result, one)).all())
 
 
-def _rounded(result: np.ndarray, one: Expected) -> np.ndarray:
+def _rounded(result: np.ndarray, one: RankResult) -> np.ndarray:
     """The bound, with the rounding to the result's own type."""
     half = {"float16": 2.0**-11, "float32": _SINGLE}[result.dtype.name]
     return np.where(one.bound > 0, one.bound + half * (np.abs(one.value) + one.bound) + 2.0**-25 * (result.dtype == np.float16), 0)
@@ -58,33 +58,33 @@ def _parts_for_each(rng: np.random.Generator, ranks: int, n: int, dtype: str) ->
     return _parts(rng, ranks, n * ranks, dtype)
 
 
-def _exact(value: np.ndarray) -> Expected:
-    return Expected(value.astype(np.float64), np.zeros(value.shape))
+def _exact(value: np.ndarray) -> RankResult:
+    return RankResult(value.astype(np.float64), np.zeros(value.shape))
 
 
-def _sum(x: Arrays) -> Expected:
+def _sum(x: Arrays) -> RankResult:
     """Of n terms in any order: (n - 1) roundings, each of at most the sum of the magnitudes (Higham, section 4.2)."""
     each = np.stack([part.astype(np.float64) for part in x])
-    return Expected(each.sum(0), len(x) * _SINGLE * np.abs(each).sum(0) + 1e-300)
+    return RankResult(each.sum(0), len(x) * _SINGLE * np.abs(each).sum(0) + 1e-300)
 
 
-def _of_rank(whole: Expected, ranks: int, rank: int) -> Expected:
-    return Expected(np.split(whole.value, ranks)[rank], np.split(whole.bound, ranks)[rank])
+def _of_rank(whole: RankResult, ranks: int, rank: int) -> RankResult:
+    return RankResult(np.split(whole.value, ranks)[rank], np.split(whole.bound, ranks)[rank])
 
 
-def _gathered(x: Arrays) -> list[Expected]:
+def _gathered(x: Arrays) -> list[RankResult]:
     return [_exact(np.concatenate(x))] * len(x)
 
 
-def _exchanged(x: Arrays) -> list[Expected]:
+def _exchanged(x: Arrays) -> list[RankResult]:
     return [_exact(np.concatenate([np.split(part, len(x))[rank] for part in x])) for rank in range(len(x))]
 
 
-def _reduced(x: Arrays) -> list[Expected]:
+def _reduced(x: Arrays) -> list[RankResult]:
     return [_sum(x)] * len(x)
 
 
-def _scattered(x: Arrays) -> list[Expected]:
+def _scattered(x: Arrays) -> list[RankResult]:
     return [_of_rank(_sum(x), len(x), rank) for rank in range(len(x))]
 
 
@@ -100,19 +100,19 @@ def _terms_and_columns(rng: np.random.Generator, ranks: int, n: int, dtype: str)
     return a, [rng.standard_normal((k, columns)).astype(dtype) for _ in range(ranks)]
 
 
-def _product(a: Arrays, b: Arrays) -> Expected:
+def _product(a: Arrays, b: Arrays) -> RankResult:
     """The sum of all products; a term of it is exact in fp32, and a matrix unit may cut where it adds: twice a rounding."""
     wide = [(left.astype(np.float64), right.astype(np.float64)) for left, right in zip(a, b, strict=True)]
     terms = 2 * sum(left.shape[1] for left, _ in wide) + len(wide)
     value, magnitude = (np.sum([x @ y for x, y in pairs], 0) for pairs in (wide, [(np.abs(x), np.abs(y)) for x, y in wide]))
-    return Expected(value, terms * _SINGLE * magnitude + 1e-300)
+    return RankResult(value, terms * _SINGLE * magnitude + 1e-300)
 
 
-def _multiplied_rows(a: Arrays, b: Arrays) -> list[Expected]:
+def _multiplied_rows(a: Arrays, b: Arrays) -> list[RankResult]:
     return [_product([np.concatenate(a)], [b[0]])] * len(a)
 
 
-def _scattered_products(a: Arrays, b: Arrays) -> list[Expected]:
+def _scattered_products(a: Arrays, b: Arrays) -> list[RankResult]:
     return [_of_rank(_product(a, b), len(a), rank) for rank in range(len(a))]
 
 
