@@ -23,7 +23,7 @@ from tilefw.triton.iris import IrisRank, all_ranks, device_functions, kernels
 TARGETS = ("reference", "nvidia-sm80", "amd-cdna3")
 N, BLOCK, SIDE, TILE = 4096, 512, 64, 32
 PROGRAMS = N // BLOCK
-BUDGET = 1 << 21  # instructions of a launch; those that end take less than a tenth of it
+BUDGET = 1 << 25  # instructions of all lanes of a launch; those that end take less than a tenth of it
 Hosts = Sequence[IrisRank]
 Launch = Callable[[ModuleType, Any, Hosts, dict[str, Any]], bool]
 
