@@ -22,7 +22,7 @@ _REGISTERS_BESIDE = 48  # of a lane beside accumulators and fragments: addresses
 @dataclass(frozen=True, slots=True)
 class Tile:
     """Of one program: rows, columns and depth, waves, stages of the pipeline, the group of rows in the order of programs, parts
-    of K."""
+    of K, workgroups that a processor holds at once where that is stated."""
 
     m: int
     n: int
@@ -32,6 +32,7 @@ class Tile:
     group: int = 8
     split: int = 1
     persistent: bool = False
+    resident: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,9 @@ def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:
         )
     if "BLOCK=" in row.config:
         m, n_, k = (int(part) for part in row.config.split("BLOCK=")[1].split()[0].split("x"))
-        return (Tile(m, n_, k, int(n.get("warps", 8)), int(n.get("buffers", 2)), int(n.get("GROUP_SIZE_M", 8))),)
+        persistent = "persistent" in row.implementation and "non-persistent" not in row.implementation
+        waves, stages, group = (int(n.get(name, usual)) for name, usual in (("warps", 8), ("buffers", 2), ("GROUP_SIZE_M", 8)))
+        return (Tile(m, n_, k, waves, stages, group, persistent=persistent, resident=int(n.get("occupancy", 0))),)
     named = _CK.search(row.config) or _ASM.search(row.config)
     if named:
         m, n_, k = (
@@ -245,8 +248,8 @@ def _lanes(chip: ChipFigures) -> int:
 
 
 def _resident(chip: ChipFigures, problem: Problem, tile: Tile) -> int:
-    if tile.persistent:
-        return 1
+    if tile.persistent or tile.resident:
+        return max(1, tile.resident)
     lanes = _lanes(chip) * tile.waves
     tile_bytes = (tile.m + tile.n) * tile.k * problem.size
     slots = max(1, tile.stages - 1) if chip["lanes"] == 64 else max(1, tile.stages)

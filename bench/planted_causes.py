@@ -1,7 +1,10 @@
 """Kernels with one planted inefficiency each, and whether `tilefw profile` names it: writes `planted_causes.md`.
 
     python bench/planted_causes.py                      # all, some minutes; writes the page
-    python bench/planted_causes.py divergent barriers   # those whose names have all words, to look at; writes nothing
+    python bench/planted_causes.py divergent branch     # those whose names have all words, to look at; writes nothing
+    python bench/planted_causes.py --keep FILE.jsonl tail …
+
+`--keep` adds what it finds to a file, of which `--page FILE.jsonl` makes the page.
 
 A row is found where the planted cause is the first or the second that the profile names, and the kernel without it is faster, or
 does the same work with another first cause. Exit code 1 where a target finds fewer than 45 of 50.
@@ -9,10 +12,11 @@ does the same work with another first cause. Exit code 1 where a target finds fe
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +75,8 @@ TABLE: tuple[Planted, ...] = (
     *rows("spills", "many_sums", {"SUMS": 8, "BLOCK": 128, "TURNS": 16, "each": 1},
           {"SUMS": 256, "num_warps": 1}, {"SUMS": 256, "num_warps": 1, "both": {"TURNS": 8}}, {"SUMS": 512, "num_warps": 1,
           "both": {"BLOCK": 64}}),
-    *rows("low occupancy", "streamed", {"LIVE": 1, "BLOCK": 256, "TURNS": 16, "STAGES": 1, "num_warps": 2},
-          {"LIVE": 32}, {"LIVE": 32, "both": {"BLOCK": 512, "num_warps": 4}}, {"LIVE": 32, "both": {"TURNS": 32}}),
+    *rows("low occupancy", "streamed", {"LIVE": 1, "BLOCK": 128, "TURNS": 6, "STAGES": 1, "num_warps": 1, "each": 24},
+          {"LIVE": 32}, {"LIVE": 64}, {"LIVE": 32, "both": {"TURNS": 8}}),
     *rows("missing pipelining", "waited", {"AHEAD": 8, "BLOCK": 128, "TURNS": 32, "num_warps": 1, "each": 1}, {"AHEAD": 1},
           {"AHEAD": 1, "both": {"each": 2}}, {"AHEAD": 1, "both": {"BLOCK": 512, "num_warps": 4}}),
     *rows("missing pipelining", "product", {**PRODUCT, "each": 1}, {"STAGES": 1}, types="fp16"),
@@ -163,14 +167,13 @@ or has another first cause. Cycles are the model's. Kernels: `planted_cause_kern
 COLUMNS = ("planted", "kernel", "constants", "target", "found", "cycles without", "with", "causes named")
 
 
-def page(found: Sequence[Told], seconds: float) -> str:
+def page(found: Sequence[Told]) -> str:
     lines = [HEAD]
     for target in TARGETS:
         own = [one for one in found if one.target == target]
-        lines.append(f"- `{target}`: {sum(one.found for one in own)} of {len(own)} found")
-    lines += ["", f"All profiles took {seconds:.0f} processor seconds.", ""]
-    lines += [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-    for one in found:
+        lines.append(f"- `{target}`: {sum(one.found for one in own)} of {len(own)} found, of {len(TABLE)} kernels")
+    lines += ["", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for one in sorted(found, key=lambda one: (TABLE.index(one.row), one.target)):
         row = one.row
         changed = " ".join(f"{name}={value}" for name, value in row.planted.items() if row.clean.get(name) != value)
         named = ", ".join(f"{name} {share:.0%}" for name, share in one.causes[:3])
@@ -183,19 +186,42 @@ def page(found: Sequence[Told], seconds: float) -> str:
 
 
 def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--page", type=Path)
+    said = parser.parse_args(words)
+    if said.page:
+        found = [restored(json.loads(line)) for line in said.page.read_text().splitlines()]
+    else:
+        found = run(said.words, said.keep)
+    if said.page or not (said.words or said.keep):
+        (HERE / "planted_causes.md").write_text(page(found))
+    shares = {target: [one.found for one in found if one.target == target] for target in TARGETS}
+    return int(any(sum(own) < NEEDED * len(own) for own in shares.values()))
+
+
+def run(words: Sequence[str], keep: Path | None) -> list[Told]:
+    """Profile the chosen rows on the chosen targets; tell each, and keep it."""
     chosen = [row for row in TABLE if all(word in f"{row.cause} {row.kernel}" for word in words if word not in TARGETS)]
     targets = [word for word in words if word in TARGETS] or TARGETS
-    began, found = time.process_time(), []
+    found = []
     for row in chosen:
         for target in targets:
             one = told(row, target)
             found.append(one)
-            mark = "  " if one.found else "NO"
-            print(mark, row.cause, row.kernel, dict(row.planted), target, f"{one.clean:,.0f} -> {one.planted:,.0f}",
-                  [(name, round(share, 2)) for name, share in one.causes[:4]], flush=True)
-    if not words:
-        (HERE / "planted_causes.md").write_text(page(found, time.process_time() - began))
-    return int(any(sum(o.found for o in found if o.target == t) < NEEDED * len(chosen) for t in targets))
+            cycles = f"{one.clean:,.0f} -> {one.planted:,.0f}"
+            named = [(name, round(share, 2)) for name, share in one.causes[:4]]
+            print("  " if one.found else "NO", row.cause, row.kernel, dict(row.planted), target, cycles, named, flush=True)
+            if keep:
+                with keep.open("a") as file:
+                    file.write(json.dumps({**asdict(one), "row": TABLE.index(row)}) + "\n")
+    return found
+
+
+def restored(kept: Mapping[str, Any]) -> Told:
+    causes = tuple((name, share) for name, share in kept["causes"])
+    return Told(**{**kept, "row": TABLE[kept["row"]], "causes": causes})
 
 
 if __name__ == "__main__":
