@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import subprocess
 import sys
 import time
@@ -65,7 +66,8 @@ def rows(checkout: Path, words: list[str]) -> Iterator[tuple[str, str, LitmusTes
             if not all(word in path for word in words):
                 continue
             text = (checkout / path).read_text(encoding="utf-8")
-            kind = CLASSES[2] if "aliases" in text or ".proxy." in text else CLASSES[1] if "bar.cta" in text else CLASSES[0]
+            barriers = re.search(r"\bbar\.cta\.(sync|arrive)", text) is not None
+            kind = CLASSES[2] if "aliases" in text or ".proxy." in text else CLASSES[barriers]
             test = read(text, PTX)
             # The verdict is of the condition; a witness is what makes `exists` true, and what makes the other two false.
             yield path, kind, test, (verdict == "1") == (test.condition.quantifier == "exists")

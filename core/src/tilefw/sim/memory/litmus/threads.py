@@ -95,7 +95,7 @@ class RunningTest:
             return False
         step = steps[thread.at]
         late = step.kind == "load" or (step.kind == "update" and step.register != "")
-        if not late or step.order not in ("weak", "relaxed"):
+        if not late or step.order not in (("weak", "relaxed", "acquire") if step.kind == "load" else ("weak", "relaxed")):
             return False
         for other in steps[thread.at + 1 :]:
             if step.register in other.needs or other.kind == "branch" or other.address == step.address:

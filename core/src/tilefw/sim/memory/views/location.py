@@ -114,6 +114,31 @@ class MemoryLocation:
         self.observers.append(())
         return True
 
+    def was_read_before(self, index: int, knowledge: Knowledge) -> bool:
+        """Whether a read of a message is known, which would then be before it."""
+        stored = self.messages[index]
+        return any(
+            read.message == index
+            and knowledge.reaches((read.agent, read.number, read.label, read.group), stored.label, stored.group)
+            for read in self.reads
+        )
+
+    def may_follow(self, index: int, earlier: int) -> bool:
+        """Whether a message may be told to be after those of `earlier`, which nobody knew until now."""
+        for other in bits(earlier):
+            earlier |= self.before[other]
+        after = 1 << index
+        for other, before in enumerate(self.before):
+            if before >> index & 1:
+                after |= 1 << other
+        return not earlier & after and not self._contradicted(earlier, after)
+
+    def follow(self, index: int, earlier: int) -> None:
+        """Tell that a message is after those of `earlier`, and whatever is after it as well."""
+        for other in bits(earlier):
+            earlier |= self.before[other]
+        self.before = [b | earlier if i == index or b >> index & 1 else b for i, b in enumerate(self.before)]
+
     def _contradicted(self, earlier: int, after: int) -> bool:
         """Whether a read that was made knew a message of `after` and took one of `earlier` that was not before it until now."""
         if not after:

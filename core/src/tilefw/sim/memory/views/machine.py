@@ -14,7 +14,7 @@ from dataclasses import replace
 from tilefw.sim.memory.views.adversary import Choices
 from tilefw.sim.memory.views.agents import Agents, MemoryRules, ReservedEvent
 from tilefw.sim.memory.views.events import GENERIC, EventLabel, Order, Participant, SyncScope
-from tilefw.sim.memory.views.knowledge import KnownEvent
+from tilefw.sim.memory.views.knowledge import Knowledge, KnownEvent
 from tilefw.sim.memory.views.location import MadeRead, MemoryLocation, Message
 
 INITIAL = EventLabel(None)
@@ -63,7 +63,12 @@ class ViewMachine:
         known = location.known(place.known, label, self.agents.groups[agent])
         options = self._options(location, place, label, known)
         index = options[self.choices.message(agent, name, options)]
+        event = (agent, place.number, label, self.agents.groups[agent])
+        late = label.acquires and place.number in self.agents.views[agent].flight
+        learnt = self._learnt(event, location.messages[index]) if late else []
         self._read(location, index, known, place, label)
+        if learnt:
+            self._passed_by(event, learnt)
         self._made(location, place, label)
         return location.messages[index].value
 
@@ -98,7 +103,9 @@ class ViewMachine:
                 self._made(location, place, label)
                 return source.value
             message = Message(agent, place.number, value, label, self.agents.groups[agent], place.known, (), index)
-            if self._place(location, message, known | 1 << index):
+            # An update of what nothing orders before it may even be the older of the two, for all that PTX says.
+            after = 1 << index if self.agents.strong(source, agent, label) else 0
+            if self._place(location, message, known | after):
                 self._read(location, index, known, place, label)
                 # What the read learns, the store carries.
                 place = replace(place, known=self.agents.views[agent].known)
@@ -152,6 +159,8 @@ class ViewMachine:
             return True
         if any(fence.acquires and self.agents.synchronises(r, agent, fence) for fence in fences for r in message.releases):
             return False
+        if label.acquires and not self._learns_late(event, message):
+            return False
         return all(
             location.before[other] >> index & 1
             for other, stored in enumerate(location.messages)
@@ -161,6 +170,48 @@ class ViewMachine:
             for read in location.reads
             if read.knowledge.reaches(event, read.label, read.group)
         )
+
+    def _learns_late(self, event: KnownEvent, message: Message) -> bool:
+        """Whether an acquire that others have passed may learn from a message now: nobody else knows what passed it, and all that
+        passed it would have been the same."""
+        agent, number, _, group = event
+        learnt = self._learnt(event, message)
+        if not learnt:
+            return True
+        if any(view.known.clock[agent] >= number for other, view in enumerate(self.agents.views) if other != agent):
+            return False
+        for location in self.locations.values():
+            for read in location.reads:
+                if read.agent == agent and read.number > number:
+                    known = location.known(_joined(read.knowledge, learnt), read.label, group)
+                    if read.message not in location.readable(known):
+                        return False
+            for index, stored in enumerate(location.messages):
+                if stored.agent == agent and stored.number > number:
+                    knowledge = _joined(stored.known, learnt)
+                    known = location.known(knowledge, stored.label, group) & ~(1 << index)
+                    if stored.releases or location.was_read_before(index, knowledge) or not location.may_follow(index, known):
+                        return False
+        return True
+
+    def _learnt(self, event: KnownEvent, message: Message) -> list[Knowledge]:
+        agent, _, label, _ = event
+        known = self.agents.views[agent].known
+        carried = [r.known for r in message.releases if self.agents.synchronises(r, agent, label)]
+        return [k for k in carried if k.joined(known) != known]
+
+    def _passed_by(self, event: KnownEvent, learnt: Sequence[Knowledge]) -> None:
+        """What passed an acquire knows what that has learnt."""
+        agent, number, _, group = event
+        for location in self.locations.values():
+            for place, read in enumerate(location.reads):
+                if read.agent == agent and read.number > number:
+                    knowledge = _joined(read.knowledge, learnt)
+                    location.reads[place] = replace(read, knowledge=knowledge, known=location.known(knowledge, read.label, group))
+            for index, stored in enumerate(location.messages):
+                if stored.agent == agent and stored.number > number:
+                    location.messages[index] = replace(stored, known=_joined(stored.known, learnt))
+                    location.follow(index, location.known(_joined(stored.known, learnt), stored.label, group) & ~(1 << index))
 
     def _made(self, location: MemoryLocation, place: ReservedEvent, label: EventLabel) -> None:
         """A read is made: if others have passed it, those who knew of it know what it took and stored."""
@@ -205,6 +256,13 @@ class ViewMachine:
             1 << index for index, other in enumerate(location.messages)
             if other.known is not None and other.known.reaches(event, other.label, other.group)
         )
+
+
+def _joined(known: Knowledge | None, learnt: Sequence[Knowledge]) -> Knowledge:
+    assert known is not None
+    for more in learnt:
+        known = known.joined(more)
+    return known
 
 
 def _location_key(location: MemoryLocation, flight: bool) -> Hashable:
