@@ -103,7 +103,7 @@ def test_a_recurrent_node_of_constants_is_written_out_too():
 
 @pytest.mark.parametrize("corners", [0, 1])
 @pytest.mark.parametrize("outside", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 def test_a_sampled_grid_has_points_beyond_the_edges(mode, outside, corners):
     rng = np.random.default_rng(2)
     image, grid = rng.standard_normal((1, 2, 4, 5)).astype(np.float32), rng.uniform(-1.9, 1.9, (1, 3, 7, 2)).astype(np.float32)

@@ -1,6 +1,7 @@
 """GridSample written out: the places of a grid in elements, then the weighted sum of the corners around each.
 
-Places beyond the edge are drawn to it or reflected at it before, or their corners count nothing (`onnx/defs/tensor/defs.cc`).
+Places beyond the edge are drawn to it or reflected at it before, or their corners count nothing (`onnx/defs/tensor/defs.cc`). The
+sixteen neighbours of the cubic mode are drawn in or reflected as well, each for itself, as ONNX Runtime has it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UnsupportedError
 from tilefw_onnx.expansions.node_writer import NodeWriter
 
-_NEAREST, _LINEAR = ("nearest",), ("linear", "bilinear")
+_NEAREST, _LINEAR, _CUBIC = ("nearest",), ("linear", "bilinear"), ("cubic", "bicubic")
+_SHARP = -0.75  # Keys' parameter of the cubic weights, "cubic convolution interpolation", IEEE TASSP 29 (1981)
 
 
 def written_out(w: NodeWriter) -> None:
-    """The nodes of a GridSample. Raises UnsupportedError TFW0992 for the cubic modes, and for sums of what are no floats."""
+    """The nodes of a GridSample. Raises UnsupportedError TFW0992 for the cubic mode of volumes, for sums of what are no floats."""
     mode, outside = w.node.attributes["mode"], w.node.attributes["padding_mode"]
-    if mode not in (*_NEAREST, *_LINEAR):
-        raise UnsupportedError(f"GridSample of mode {mode}", code="TFW0992", note="served are nearest and linear")
-    if mode in _LINEAR and not dtype(w.node.input(0).dtype).is_float:
+    rank = len(w.node.input(0).shape) - 2
+    if mode not in (*_NEAREST, *_LINEAR, *_CUBIC) or (mode in _CUBIC and rank != 2):
+        raise UnsupportedError(f"GridSample of mode {mode} over {rank} dims", code="TFW0992", note="cubic is served over 2")
+    if mode not in _NEAREST and not dtype(w.node.input(0).dtype).is_float:
         raise UnsupportedError(f"GridSample of mode {mode} on {w.node.input(0).dtype}", code="TFW0992")
     (batch, channels, *space), (_, *asked, _) = w.node.input(0).shape, w.node.input(1).shape
     pixels = w("Reshape", w.input(0), w.integers(batch, channels, prod(space)))
@@ -32,6 +35,8 @@ def written_out(w: NodeWriter) -> None:
     places = [_place(w, grid, dim, extent, len(space)) for dim, extent in enumerate(space)]
     if mode in _NEAREST:
         found = _corner(w, pixels, [w("Round", place) for place in places], space, channels, outside)
+    elif mode in _CUBIC:
+        found = _cubic(w, pixels, places, space, channels)
     else:
         lows = [w("Floor", place) for place in places]
         parts = []
@@ -39,9 +44,7 @@ def written_out(w: NodeWriter) -> None:
             at = [w("Add", low, w.number(1, 1)) if far else low for low, far in zip(lows, corner, strict=True)]
             weight = _weight(w, places, lows, corner)
             parts.append(w("Mul", _corner(w, pixels, at, space, channels, outside), weight))
-        found = parts[0]
-        for part in parts[1:]:
-            found = w("Add", found, part)
+        found = _summed(w, parts)
     w("Reshape", found, w.integers(batch, channels, *asked), gives=w.output(0))
 
 
@@ -57,7 +60,42 @@ def _place(w: NodeWriter, grid: str, dim: int, extent: int, rank: int) -> str:
         place = w("Sub", w("Mul", over, w.number(extent / 2, 1)), w.number(0.5, 1))
     if outside == "reflection":
         place = _reflected(w, place, low, high)
-    return w("Clip", place, w.number(0, 1), w.number(extent - 1, 1)) if outside == "border" else place
+    drawn = outside == "border" and w.node.attributes["mode"] not in _CUBIC  # of which each neighbour is drawn in
+    return w("Clip", place, w.number(0, 1), w.number(extent - 1, 1)) if drawn else place
+
+
+def _cubic(w: NodeWriter, pixels: str, places: Sequence[str], space: Sequence[int], channels: int) -> str:
+    """The weighted sum of the four times four elements around each point."""
+    outside = w.node.attributes["padding_mode"]
+    near: list[list[str]] = []  # along each dim the four places
+    counts: list[list[str]] = []  # and what they count, (batch, points)
+    for place, extent in zip(places, space, strict=True):
+        low = w("Floor", place)
+        at = [w("Add", low, w.number(step, 1)) for step in (-1, 0, 1, 2)]
+        counts.append([_cubic_weight(w, w("Abs", w("Sub", place, one)), far=step in (0, 3)) for step, one in enumerate(at)])
+        edges = (0.0, extent - 1.0) if w.node.attributes["align_corners"] else (-0.5, extent - 0.5)
+        near.append([_reflected(w, one, *edges) for one in at] if outside == "reflection" else at)
+    parts = []
+    for one, other in product(range(4), repeat=2):
+        weight = w("Unsqueeze", w("Mul", counts[0][one], counts[1][other]), w.integers(1))
+        parts.append(w("Mul", _corner(w, pixels, [near[0][one], near[1][other]], space, channels, outside), weight))
+    return _summed(w, parts)
+
+
+def _cubic_weight(w: NodeWriter, distance: str, far: bool) -> str:
+    """What an element counts whose middle is so far from the point, more than one element if `far`."""
+    factors = (_SHARP, -5 * _SHARP, 8 * _SHARP, -4 * _SHARP) if far else (_SHARP + 2, -(_SHARP + 3), 0.0, 1.0)
+    found = w("Mul", distance, w.number(factors[0], 1))
+    for factor in factors[1:3]:
+        found = w("Mul", w("Add", found, w.number(factor, 1)), distance)
+    return w("Add", found, w.number(factors[3], 1))
+
+
+def _summed(w: NodeWriter, parts: Sequence[str]) -> str:
+    found = parts[0]
+    for part in parts[1:]:
+        found = w("Add", found, part)
+    return found
 
 
 def _reflected(w: NodeWriter, place: str, low: float, high: float) -> str:
