@@ -193,3 +193,24 @@ def test_an_attribute_that_does_not_fit_is_told():
     with pytest.raises(CodeError) as caught:
         fused_graph_of(model, "m")
     assert caught.value.code == "TFW0994" and "cell: inputs and attributes do not fit the operator RNN" in caught.value.message
+
+
+def test_casts_between_all_types_of_fused_nodes_are_onnx_runtimes():
+    """In the launch of what they are computed of: NaN is true, what is beyond a point falls away."""
+    rng, kinds = np.random.default_rng(8), ["float32", "float64", "bool", "int8", "int16", "int32", "int64"]
+    told, nodes, results, given = [], [], [], {}
+    for source, wanted in ((a, b) for a in kinds for b in kinds if a != b):
+        x = np.concatenate([[0, -0.0, -1.75], 20 * rng.standard_normal(9)]).astype(source)
+        if source.startswith("float") and not wanted.startswith("int"):
+            x[3:5] = np.nan, -np.inf
+        name, kind = f"{source} {wanted}", helper.np_dtype_to_tensor_dtype(np.dtype(wanted))
+        given[name] = x
+        told.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape))
+        results.append(helper.make_tensor_value_info(f"of {name}", kind, x.shape))
+        nodes.append(helper.make_node("Cast", [name], [f"of {name}"], to=kind))
+    imports = [helper.make_opsetid("", 20)]
+    model = helper.make_model(helper.make_graph(nodes, "g", told, results), opset_imports=imports, ir_version=10)
+    with Session(compile_graph(fused_graph_of(model, "m"), "reference")) as session:
+        found = session.run(given)
+    for info, due in zip(results, _runtime(model, given), strict=True):
+        np.testing.assert_array_equal(found[info.name], due, info.name)

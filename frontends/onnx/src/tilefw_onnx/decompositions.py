@@ -13,6 +13,7 @@ from math import prod
 
 from tilefw.api.dtypes import dtype
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw.graph.index_maps import linear_map
 from tilefw_onnx.lowerings.gathers import require_within
 from tilefw_onnx.lowerings.node import Node, NodeTensor
 from tilefw_onnx.lowerings.places import axis_of
@@ -226,6 +227,24 @@ def _gather(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
     return b.take(values[0], b.map("select", b.map("lts", values[1], 0), behind, values[1]), axis, trusted=True)
 
 
+def _gather_elements(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
+    source, asked = values
+    rank = len(shape_of(source))
+    axis = axis_of(node.attributes["axis"], rank)
+    extent = shape_of(source)[axis]
+    require_within(node.input(1), extent)
+    index = b.map("select", b.map("lts", asked, 0), b.map("addi", asked, extent), asked)
+    rows = [[int(k == d and k != axis) for d in range(rank)] for k in range(rank)]
+    return b.gather(source, [index], [axis], linear_map(rows, [0] * rank, rank), trusted=True)
+
+
+def _cast(b: ModuleBuilder, node: Node, values: Values) -> GraphValue:
+    wanted = node.output(0).dtype
+    if wanted == "int1" != node.input(0).dtype:  # what is not zero, NaN too
+        return b.map("nef" if dtype(node.input(0).dtype).is_float else "nei", values[0], 0)
+    return b.cast(values[0], wanted, node.input(0).dtype)
+
+
 def _power(b: ModuleBuilder, _node: Node, values: Values) -> GraphValue:
     return b.map("pow", values[0], values[1])
 
@@ -324,6 +343,6 @@ RULES: Mapping[str, Rule] = {
     "MatMul": _matmul, "Gemm": _gemm, "Conv": _convolution, "BatchNormalization": _batch_norm,
 
     # Moves.
-    "Slice": _slice, "Gather": _gather,
+    "Slice": _slice, "Gather": _gather, "GatherElements": _gather_elements, "Cast": _cast,
     "Transpose": _transpose, "Expand": _expand, "Concat": _concat,
 }
