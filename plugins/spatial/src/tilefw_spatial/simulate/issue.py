@@ -122,4 +122,7 @@ class QueueIssue:
     def _spend(self, points: int) -> None:
         self._left -= points
         if self._left < 0:
-            raise CodeError("the program issues more instructions than the launch's budget allows", code="TFW0810")
+            raise CodeError(
+                "the program issues more instructions than the launch's budget allows", code="TFW0810",
+                help="allow more: --budget N on the command line, budget=N in a launch or a Session",
+            )
