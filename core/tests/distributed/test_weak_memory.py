@@ -8,8 +8,16 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw.kernels.distributed.index import COLLECTIVES
 
 N, BLOCK = 200, 256
+TARGETS = ("nvidia-sm80", "amd-cdna3")
+FORMS = [(name, form) for name, one in COLLECTIVES.items() for form in one.forms]
+# An ordinary run takes one target with each form, in turn, and one seed.
+RUNS = [
+    pytest.param(*form, target, seed, marks=() if (number + place) % 2 == 0 and seed == 1 else pytest.mark.campaign)
+    for number, form in enumerate(FORMS) for place, target in enumerate(TARGETS) for seed in range(1, 11)
+]
 
 
 @tilefw.jit
@@ -48,10 +56,18 @@ def outcomes(target: str, release: tuple[str, str], acquire: tuple[str, str]) ->
     return seen
 
 
-@pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_put_is_seen_behind_a_signal_of_system_scope_and_may_be_stale_behind_others(target):
     assert outcomes(target, ("release", "sys"), ("acquire", "sys")) == {True}
     assert False in outcomes(target, ("release", "gpu"), ("acquire", "sys"))
     assert False in outcomes(target, ("relaxed", "sys"), ("acquire", "sys"))
     assert False in outcomes(target, ("release", "sys"), ("acquire", "gpu"))
     assert False in outcomes(target, ("release", "sys"), ("relaxed", "sys"))
+
+
+@pytest.mark.parametrize(("name", "form", "target", "seed"), RUNS)
+def test_the_library_s_collectives_are_right_in_weak_memory(name, form, target, seed):
+    one, node = COLLECTIVES[name], tilefw.node(target, 2)
+    arguments = one.draw(np.random.default_rng(seed), 2, 45, "float16" if "matmul" in name else "float32")
+    found = one.run(node, *[node.array(list(argument)) for argument in arguments], form, seed=seed, checks="weak_memory")
+    assert one.wrong(found, arguments) == []
