@@ -8,7 +8,6 @@ waves that race on shared memory, copies read before their wait, branches that t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -18,7 +17,6 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.api.device import DescribedArray
-from tilefw.api.dtypes import DType
 from tilefw.api.integers import round_up
 from tilefw.copy_descriptors import CopyDescriptor
 from tilefw.simt import lane
@@ -34,7 +32,7 @@ from tilefw.testing import (
     lane_products,
     lane_values,
 )
-from tilefw.testing.lane_memory import LaneFault, LaneGlobalMemory, LaneSharedMemory
+from tilefw.testing.lane_memory import LaneAsyncCopy, LaneFault, LaneGlobalMemory, LaneSharedMemory, element_bytes, grown
 from tilefw.tile import numbers, types
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.reference.evaluate import evaluate
@@ -68,15 +66,6 @@ def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[
         workgroup.finish()
 
 
-@dataclass(slots=True)
-class _AsyncCopy:
-    """One asynchronous copy: where it goes, what it brings."""
-
-    addresses: Array
-    data: Array
-    waves: Array
-
-
 class _Workgroup:
     def __init__(self, machine: LaneMachine, memory: LaneGlobalMemory, position: tuple[int, ...], grid: tuple[int, ...]) -> None:
         self.machine = machine
@@ -88,7 +77,7 @@ class _Workgroup:
         self.here = np.ones(machine.threads, np.bool_)  # the threads that have not left
         self.shared = LaneSharedMemory(machine.chip.shared_bytes)
         self.next_shared = 0
-        self.groups: list[list[_AsyncCopy | lane_barriers.LandingCopy]] = [[]]
+        self.groups: list[list[LaneAsyncCopy | lane_barriers.LandingCopy]] = [[]]
         self.descriptors: dict[SSAValue, tuple[CopyDescriptor, DescribedArray]] = {}
         self.stores = lane_bulk_stores.EngineStores(memory)
         self.products = lane_products.ProductsUnderWay(machine, self.shared)
@@ -188,7 +177,7 @@ class _Workgroup:
         assert address is not None
         raw = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
         if other is not None:
-            raw[:] = _element_bytes(self.threads(self.values[other]), dtype, n)
+            raw[:] = element_bytes(self.threads(self.values[other]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
             if op.part("limit") is not None and other is None:
                 raw[:, k * width * size : (k + 1) * width * size] = 0
@@ -207,7 +196,7 @@ class _Workgroup:
         assert value is not None and address is not None
         dtype = types.dtype_of(value.type)
         n, width, size = (types.shape_of(value.type) or (1,))[0], op.width, dtype.storage_bits // 8
-        raw = _element_bytes(self.threads(self.values[value]), dtype, n)
+        raw = element_bytes(self.threads(self.values[value]), dtype, n)
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
             for first, count in self.parts(op, width, size):
                 rows = np.flatnonzero(self.mask(op, k) & self.inside(op, k, first + count))
@@ -239,8 +228,8 @@ class _Workgroup:
         dtype, (n,), address = types.dtype_of(op.accessed), types.shape_of(op.accessed), op.part("address")
         compare, size, change = op.part("compare"), dtype.storage_bits // 8, lane_atomics.step(op.kind, dtype)
         assert address is not None
-        raw = _element_bytes(self.threads(self.values[op.value]), dtype, n)
-        expected = raw if compare is None else _element_bytes(self.threads(self.values[compare]), dtype, n)
+        raw = element_bytes(self.threads(self.values[op.value]), dtype, n)
+        expected = raw if compare is None else element_bytes(self.threads(self.values[compare]), dtype, n)
         found = np.full((self.machine.threads, n * size), 0xA5, np.uint8)
         for i in reversed(range(n)):  # the last elements and threads first: nobody may rely on another order
             k, begin = i // op.width, i * size
@@ -258,7 +247,7 @@ class _Workgroup:
             offset = round_up(self.next_shared, op.align)
             self.next_shared = offset + op.bytes
             if self.next_shared > len(self.shared.data):
-                self.shared = _grown(self.shared, self.next_shared)
+                self.shared = grown(self.shared, self.next_shared)
         self.values[op.results[0]] = np.array([offset], np.int32)
 
     def copy_async(self, op: lane.CopyAsyncOp) -> None:
@@ -272,7 +261,7 @@ class _Workgroup:
             at, waves = self.addresses(target, slot, immediate) + self.piece(op), self.waves
             at, waves = at[here], waves[here]
             self.shared.begin_copy(at, op.bytes, waves)
-            self.groups[-1].append(_AsyncCopy(at, data[here], waves))
+            self.groups[-1].append(LaneAsyncCopy(at, data[here], waves))
 
     def copied(self, op: lane.CopyAsyncOp, source: SSAValue, slot: int, immediate: int, active: Array) -> Array:
         """The bytes that each thread copies: zeros where it is not active or reaches beyond a limit."""
@@ -302,7 +291,7 @@ class _Workgroup:
             for copy in self.groups.pop(0):
                 self._land(copy)
 
-    def _land(self, copy: _AsyncCopy | lane_barriers.LandingCopy) -> None:
+    def _land(self, copy: LaneAsyncCopy | lane_barriers.LandingCopy) -> None:
         if isinstance(copy, lane_barriers.LandingCopy):
             self.shared.land(copy.at, copy.data)
         else:
@@ -449,7 +438,7 @@ class _Workgroup:
         assert address is not None
         store = next(f for f in chip.fragment_stores if f.name == op.store)
         waves, lanes, dtype = self.machine.waves, self.machine.lanes, types.dtype_of(op.value.type)
-        raw = _element_bytes(self.threads(self.values[op.value]), dtype, types.shape_of(op.value.type)[0])
+        raw = element_bytes(self.threads(self.values[op.value]), dtype, types.shape_of(op.value.type)[0])
         for k, (slot, immediate) in enumerate(zip(op.slots, op.immediates, strict=True)):
             at, rows = self.addresses(address, slot, immediate).reshape(waves, lanes), store.rows * op.count
             given = raw[:, k * op.count * 4 : (k + 1) * op.count * 4]
@@ -487,25 +476,10 @@ class _Workgroup:
         self.values.update(zip(op.results, passed, strict=True))
 
 
-def _element_bytes(values: Array, dtype: DType, n: int) -> Array:
-    values = np.broadcast_to(values, (values.shape[0], n))
-    return numbers.to_bytes(np.ascontiguousarray(values).reshape(-1), dtype).reshape(values.shape[0], -1).copy()
-
-
-def _grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
-    """The same memory with room for more: allocations that are not placed yet may exceed what the chip has."""
-    larger = LaneSharedMemory(size)
-    for name in ("data", "written", "pending", "writer", "reader", "engaged", "unfenced", "reserved"):
-        old = getattr(shared, name)
-        getattr(larger, name)[: len(old)] = old
-    return larger
-
-
 _HANDLERS: dict[str, Callable[[_Workgroup, Any], None]] = {
     "lane.load": _Workgroup.load, "lane.store": _Workgroup.store, "lane.atomic": _Workgroup.atomic, "lane.fence": _Workgroup.fence,
-    "lane.alloc": _Workgroup.alloc,
-    "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit, "lane.wait": _Workgroup.wait,
-    "lane.hand_over": _Workgroup.hand_over,
+    "lane.alloc": _Workgroup.alloc, "lane.copy_async": _Workgroup.copy_async, "lane.commit": _Workgroup.commit,
+    "lane.wait": _Workgroup.wait, "lane.hand_over": _Workgroup.hand_over,
     "lane.barrier": _Workgroup.barrier, "lane.begin_barriers": _Workgroup.begin_barriers, "lane.arrive": _Workgroup.arrive,
     "lane.bulk_copy": _Workgroup.bulk_copy, "lane.bulk_store": _Workgroup.bulk_store,
     "lane.bulk_store_wait": _Workgroup.bulk_store_wait, "lane.fragment_store": _Workgroup.fragment_store,

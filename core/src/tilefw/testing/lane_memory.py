@@ -8,9 +8,12 @@ than stand there, are a race.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from tilefw.api.dtypes import DType
+from tilefw.tile import numbers
 from tilefw.tile.reference.value import Array
 
 _NOBODY, _SEVERAL = -1, -2
@@ -178,3 +181,27 @@ class LaneSharedMemory:
         if (addresses % count).any() and count & (count - 1) == 0:
             raise LaneFault(f"a shared access of {count} bytes at {int(addresses[(addresses % count) != 0][0])} is not aligned")
         return at
+
+
+@dataclass(slots=True)
+class LaneAsyncCopy:
+    """One asynchronous copy: where it goes, what it brings."""
+
+    addresses: Array
+    data: Array
+    waves: Array
+
+
+def element_bytes(values: Array, dtype: DType, n: int) -> Array:
+    """The bytes of so many elements a lane."""
+    values = np.broadcast_to(values, (values.shape[0], n))
+    return numbers.to_bytes(np.ascontiguousarray(values).reshape(-1), dtype).reshape(values.shape[0], -1).copy()
+
+
+def grown(shared: LaneSharedMemory, size: int) -> LaneSharedMemory:
+    """The same memory with room for more: allocations that are not placed yet may exceed what the chip has."""
+    larger = LaneSharedMemory(size)
+    for name in ("data", "written", "pending", "writer", "reader", "engaged", "unfenced", "reserved"):
+        old = getattr(shared, name)
+        getattr(larger, name)[: len(old)] = old
+    return larger
