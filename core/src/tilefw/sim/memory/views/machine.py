@@ -103,7 +103,7 @@ class ViewMachine:
                 self._made(location, place, label)
                 return source.value
             message = Message(agent, place.number, value, label, self.agents.groups[agent], place.known, (), index)
-            # An update of what nothing orders before it may even be the older of the two, for all that PTX says.
+            # An update of what nothing orders before it may even be the older of the two, for all that the axioms say.
             after = 1 << index if self.agents.strong(source, agent, label) else 0
             if self._place(location, message, known | after):
                 self._read(location, index, known, place, label)
