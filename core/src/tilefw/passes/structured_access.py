@@ -27,7 +27,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.nested_ops import nested_ops
-from tilefw.tile.offset_arithmetic import address_arithmetic, offset_arithmetic
+from tilefw.tile.offset_arithmetic import address_arithmetic, mask_arithmetic, offset_arithmetic
 
 # The shape ops that may stand between a tile of indices and the pointers or the mask made of it.
 ShapeOp = ops.ExpandDimsOp | ops.BroadcastOp | ops.TransOp | ops.ReshapeOp
@@ -239,11 +239,19 @@ def _to_block(access: LoadOp | StoreOp, address: PointerTile, dims: list[Dim], a
         home = next((d for d in reversed(dims) if d.stride == ONE and d.limit is None and not d.lower), None)
         if home is not None:  # the base stays the argument: its alignment and extent are known
             home.begin, rest = rest, ZERO
-    analysis.look_at(address_arithmetic(access))
+    own = address_arithmetic(access)
+    # Bounds are compared where nothing is accessed, too: there only what the mask was made of may be what wrapped in 32 bits.
+    compared = own & mask_arithmetic(access)
     make = Materializer(analysis, access)
+    analysis.look_at(own)
     base = address.base if rest == ZERO else insert(ops.AddPtrOp(address.base, make.value(rest)), access)
-    offsets = [make.value(d.begin) for d in dims]
+    offsets: list[SSAValue] = []
+    for dim in dims:
+        analysis.look_at(own if dim.limit is None else compared)
+        offsets.append(make.value(dim.begin))
+    analysis.look_at(own)
     strides = [make.value(d.stride) for d in dims]
+    analysis.look_at(compared)
     shape = [None if d.limit is None else make.bound(d.limit, d.above) for d in dims]
     analysis.look_at(None)
     lower = [d.lower for d in dims]

@@ -118,6 +118,13 @@ def other_promise(x, out, first, n, BLOCK: tl.constexpr):
     tl.store(out + r, tl.load(x - 4294967296 + index) + more)
 
 
+@tilefw.jit
+def wider_mask(x, out, first, n, BLOCK: tl.constexpr):
+    r = tl.arange(0, BLOCK)
+    index = (r.to(tl.int64) + first) + first
+    tl.store(out + r, tl.load(x + (first * 2 + r), index < n, other=0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetCase:
     """A launch of `kernel` over `programs` programs. `arrays` make its array arguments, `scalars` follow them."""
@@ -182,6 +189,7 @@ RIGHT = {
     "atomics": OffsetCase(counted, (_X, _indices(*range(ROWS))), (2,)),
     "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),)),
     "a base beyond 32 bits and back, masked": OffsetCase(there_and_back_masked, (_X, _OUT), (-(1 << 31), 2)),
+    "that wrap where a mask of 64 bits accesses nothing": OffsetCase(wider_mask, (_X, _OUT), (3 << 29, ROWS)),
     "beside another access's that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
 }
 """Offsets that are right wherever they are used."""

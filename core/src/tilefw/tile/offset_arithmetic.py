@@ -43,6 +43,19 @@ def address_arithmetic(access: LoadOp | StoreOp | AtomicOp) -> set[Operation]:
     return _feeding([access.pointer] if access.offsets is None else [access.pointer, access.offsets], through_regions=False)
 
 
+def mask_arithmetic(access: LoadOp | StoreOp | AtomicOp) -> set[Operation]:
+    """The linear integer ops of what the parts of an access's mask compare."""
+    pending = [] if access.mask is None else [access.mask]
+    compared: list[SSAValue] = []
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, StructuralOp):
+            pending += op.moved_operands
+        elif isinstance(op, ElementwiseOp):
+            (pending if op.row.name == "andi" else compared).extend(op.operands)
+    return _feeding(compared, through_regions=False)
+
+
 def _feeding(pending: list[SSAValue], through_regions: bool = True) -> set[Operation]:
     found: set[Operation] = set()
     seen: set[SSAValue] = set()
