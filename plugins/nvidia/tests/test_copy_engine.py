@@ -131,6 +131,24 @@ def test_rows_may_lie_in_any_order(rows: str) -> None:
 
 
 @tilefw.jit
+def stored_upwards(a, b, out, row: tl.constexpr, B: tl.constexpr):
+    lines, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    total = tl.dot(tl.load(a + lines * B + columns), tl.load(b + lines * B + columns))
+    tl.store(out + lines * row + columns, total.to(tl.float16))
+
+
+@pytest.mark.parametrize("row", [64, -64])
+def test_lanes_store_rows_that_go_backwards(row: int) -> None:
+    """By a constant: no launch could tell an engine of them."""
+    a, b = np.eye(64, dtype=np.float16), np.random.default_rng(5).standard_normal((64, 64)).astype(np.float16)
+    out = np.zeros((64, 64), np.float16)
+    there = out if row > 0 else out[::-1]
+    result = stored_upwards[1,](a, b, there, row, B=64, target=TARGET, checks="all")
+    np.testing.assert_array_equal(there, b)
+    assert ("bulk_group" in result.artifact.text) is (row > 0)
+
+
+@tilefw.jit
 def product(a, b, out, k, row, B: tl.constexpr):
     left = tl.make_tensor_descriptor(a, [B, k], [row, 1], [B, B])
     right = tl.make_tensor_descriptor(b, [B, k], [row, 1], [B, B])

@@ -98,6 +98,8 @@ def _described(facts: LaneFacts, op: BlockAccess, engine: CopyEngine, signs: Sig
     strides = [_measure(facts, step) for step in steps]
     if any(measure is None for measure in (*sizes, *strides)) or not all(_is_near(facts, offset) for offset in op.offsets):
         return None
+    if any(isinstance(stride, int) and stride < 0 for stride in strides):  # rows that go backwards
+        return None
     along = [step if isinstance(step, int) else str(step.index) for _, step in outer]
     return BlockArray(
         base.index, tuple(order), (*sizes, *(_BEYOND for _ in outer)), (*strides, *along),  # type: ignore[arg-type]
