@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up import FOURS
+from made_up import FOURS, STORING
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp, IfOp
@@ -94,8 +94,10 @@ def test_the_check_misses_whatever_is_missing(role: int, removed: type[Operation
 
 
 def test_a_copy_of_the_consumers_and_a_store_of_the_producer_are_found():
-    for role, kind in ((0, lane.CopyAsyncOp), (1, lane.StoreOp)):
-        function, *_ = _lowered(_machine(COUNTING), divided=True)
+    stores = (lane.FragmentStoreOp, lane.BulkStoreOp, lane.BulkStoreWaitOp)
+    cases = ((COUNTING, 0, lane.CopyAsyncOp), (COUNTING, 1, lane.StoreOp), *((STORING, 1, kind) for kind in stores))
+    for chip, role, kind in cases:
+        function, *_ = _lowered(_machine(chip), divided=True)
         branch = _branch(function)
         site = next(op for op in branch.regions[role].walk() if isinstance(op, kind))
         site.detach()

@@ -24,7 +24,10 @@ from tilefw.simt.lane.violation import violation
 from tilefw.tile.nested_ops import nested_ops
 
 _COPIES = lane.CopyAsyncOp | lane.BulkCopyOp
-_READS = lane.LoadOp | lane.FragmentLoadOp
+_OF_CONSUMERS = (
+    lane.LoadOp | lane.FragmentLoadOp | lane.StoreOp | lane.FragmentStoreOp | lane.BulkStoreOp | lane.BulkStoreWaitOp
+    | lane.AtomicOp | lane.AsyncAtomOp | lane.AtomOp | lane.BarrierOp
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def _inside(block: Block) -> Iterator[Operation]:
 def _check_producer(block: Block, copies: Sequence[lane.CopyAsyncOp | lane.BulkCopyOp]) -> tuple[int, int]:
     """The barriers of full and of empty slots."""
     for op in _inside(block):
-        if isinstance(op, lane.StoreOp | lane.AtomicOp | lane.AsyncAtomOp | lane.AtomOp | lane.BarrierOp | _READS):
+        if isinstance(op, _OF_CONSUMERS):
             raise violation("the producer does what is not its own", op)
     body = copies[0].parent
     assert body is not None

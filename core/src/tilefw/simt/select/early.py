@@ -35,4 +35,4 @@ def _walk(block: Block, written: bool, found: set[Operation]) -> bool:
 
 
 def _writes(op: Operation) -> bool:
-    return isinstance(op, lane.AtomicOp | lane.InlineAsmOp) or (isinstance(op, lane.StoreOp) and not op.shared)
+    return isinstance(op, lane.AtomicOp | lane.BulkStoreOp | lane.InlineAsmOp) or (isinstance(op, lane.StoreOp) and not op.shared)
