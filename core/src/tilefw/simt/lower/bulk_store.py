@@ -1,11 +1,12 @@
 """Stores of blocks by a copy engine: lanes put the tile into shared memory as the engine takes it, and one thread has it stored.
 
-That pays where lanes hold the tile as a matrix unit leaves it: fragment stores then take a fraction of the instructions of stores
-to global memory, which would write a few bytes of many rows each. So the rule: the engine stores a block if fragment stores serve
-the layout of the value, in at most half as many instructions as lanes would store with. The store stands in no loop and no branch,
-as its buffer would last through the loop beside the loop's own; the buffer here has bytes that are free by then. Nothing else in
-the kernel accesses the array, as no fence between the engine's view and the lanes' would order that (`stores_alone`). Where a block
-may begin before its array, as programs that are divided into groups may, a branch has lanes store that one.
+That pays where lanes hold the tile as a matrix unit leaves it, or where they would store elements one by one: fragment stores
+then take a fraction of the instructions of stores to global memory, which would write a few bytes each. So the rule: the engine
+stores a block if fragment stores serve the layout of the value, in at most half as many instructions as lanes would store with.
+The store stands in no loop and no branch, as its buffer would last through the loop beside the loop's own; the buffer here has
+bytes that are free by then. Nothing else in the kernel accesses the array, as no fence between the engine's view and the lanes'
+would order that (`stores_alone`). Where a block may begin before its array, as programs that are divided into groups may, a
+branch has lanes store that one.
 """
 
 from __future__ import annotations
@@ -147,3 +148,6 @@ def _when(context: LoweringContext, op: StoreBlockOp) -> SSAValue:
 def _narrow(context: LoweringContext, offset: SSAValue) -> SSAValue:
     value = context.scalars[offset]
     return value if value.type == types.i32 else context.builder.op("trunci", value, result=types.i32)
+
+
+HANDLERS = {StoreBlockOp: store_block}

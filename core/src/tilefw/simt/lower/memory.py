@@ -215,6 +215,6 @@ def _carried_buffers(loop: ForOp, index: int, seen: set[SSAValue]) -> set[int]:
 
 
 HANDLERS = {
-    ops.LoadOp: load, ops.StoreOp: store, ops.LoadBlockOp: load_block, ops.StoreBlockOp: store_block, ops.BarrierOp: barrier,
-    ops.FenceOp: fence, ops.TrapOp: trap,
+    ops.LoadOp: load, ops.StoreOp: store, ops.LoadBlockOp: load_block, ops.BarrierOp: barrier, ops.FenceOp: fence,
+    ops.TrapOp: trap,
 }

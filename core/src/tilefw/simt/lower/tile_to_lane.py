@@ -21,7 +21,6 @@ from tilefw.simt.lower.leave import spare_threads, works_together
 from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
-from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.discarded import discard
@@ -31,7 +30,7 @@ WORKGROUPS = "lane.workgroups"  # of a function that more than one make together
 
 _HANDLERS: Mapping[type[Operation], Callable[[LoweringContext, Any], None]] = {
     **values.HANDLERS, **shape.HANDLERS, **memory.HANDLERS, **atomics.HANDLERS, **compute.HANDLERS, **shared.HANDLERS,
-    **gather.HANDLERS, **inline_asm.HANDLERS, **observe.HANDLERS, StoreBlockOp: bulk_store.store_block,
+    **gather.HANDLERS, **inline_asm.HANDLERS, **observe.HANDLERS, **bulk_store.HANDLERS,
 }
 
 
