@@ -99,9 +99,15 @@ def counted(x, index, stride, BLOCK: tl.constexpr):
 
 
 @tilefw.jit
-def there_and_back(x, out, back, BLOCK: tl.constexpr):
+def there_and_back(x, out, back, FAR: tl.constexpr, BLOCK: tl.constexpr):
     r = tl.arange(0, BLOCK)
-    tl.store(out + r, tl.load(x + 2147483648 + (back + r)))
+    tl.store(out + r, tl.load(x + FAR + (back + r)))
+
+
+@tilefw.jit
+def indices_from_there(x, out, index, back, FAR: tl.constexpr, BLOCK: tl.constexpr):
+    r = tl.arange(0, BLOCK)
+    tl.store(out + r, tl.load(x + FAR // 2 + FAR // 2 + (back + tl.load(index + r))))
 
 
 @tilefw.jit
@@ -142,6 +148,10 @@ def _floats(count: int = ROWS * ROWS) -> Callable[[], Any]:
 
 def _indices(*first: int, dtype: Any = np.int32) -> Callable[[], Any]:
     return lambda: np.resize(np.array(first, dtype), ROWS)
+
+
+def _from(far: int) -> dict[str, int]:
+    return {"FAR": far, "BLOCK": ROWS}
 
 
 def _bytes() -> Any:
@@ -187,7 +197,10 @@ RIGHT = {
     "a loop over rows": OffsetCase(rows, (_X, _OUT), (ROWS, ROWS)),
     "programs": OffsetCase(programs, (_X, _OUT), (ROWS,), programs=ROWS),
     "atomics": OffsetCase(counted, (_X, _indices(*range(ROWS))), (2,)),
-    "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),)),
+    "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),), 1, _from(1 << 31)),
+    "a base beyond what a bias leaves of 32 bits": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 14),), 1, _from(1 << 14)),
+    "indices from there": OffsetCase(indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 14),), 1, _from(1 << 14)),
+    "a base moved twice": OffsetCase(indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 31),), 1, _from(1 << 31)),
     "a base beyond 32 bits and back, masked": OffsetCase(there_and_back_masked, (_X, _OUT), (-(1 << 31), 2)),
     "that wrap where a mask of 64 bits accesses nothing": OffsetCase(wider_mask, (_X, _OUT), (3 << 29, ROWS)),
     "beside another access's that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),

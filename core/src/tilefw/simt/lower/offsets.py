@@ -153,21 +153,34 @@ class Offsets:
         argument, terms = _behind(op.base)
         if not (self.small and is_argument(argument) and not b.in_loop) or any(self._below(op, d) for d in range(len(op.block))):
             return None
-        if self._beyond(terms):
-            return None
         strides = [self.facts.constant(s) for s in op.strides]
         if (not terms and None not in strides) or any(s is not None and s < 0 for s in strides):
             return None
         positive = all(self._positive(v) for v in (*terms, *op.offsets)) and all(self._grows(op, d) for d in range(len(op.block)))
         bias = 0 if positive else UNDER_2_GIB
-        shift = self._sum(terms, size, b.constant(literal(bias + least), types.i32))
+        parted = self._parted(terms, size, bias + least)
+        if parted is None:
+            return None
+        taken, shift = parted
         base = self.scalars[argument]
-        return b.op("addi", base, b.constant(-bias, base.type)), self._begin(op, shift)
+        return b.op("addi", base, b.constant(taken - bias, base.type)), self._begin(op, shift)
+
+    def _parted(self, terms: Sequence[SSAValue], size: int, constant: int) -> tuple[int, SSAValue] | None:
+        """Of what stands behind an argument the bytes that its base takes, and what offsets begin with: the rest and `constant`,
+        which makes them positive. Constants are one number of 32 bits, which has a sign: where their sum does not fit, the exact
+        integer would be another, and the base takes them all. None where offsets from there had a sign, or no base helps."""
+        known = [self.facts.constant(term) for term in terms]
+        fixed = size * sum(number for number in known if number is not None)
+        taken = fixed if fixed + constant >= I32_LIMIT else 0
+        if taken > max(0, constant) or fixed + constant < -I32_LIMIT:
+            return None
+        moving = [term for term, number in zip(terms, known, strict=True) if number is None]
+        return taken, self._sum(moving, size, self.builder.constant(literal(fixed - taken + constant), types.i32))
 
     def _beyond(self, terms: Sequence[SSAValue]) -> bool:
-        """Whether one is a constant that 32 bits do not tell: the low ones are those of another exact integer."""
-        constants = [self.facts.constant(term) for term in terms]
-        return any(c is not None and not -I32_LIMIT <= c < I32_LIMIT for c in constants)
+        """Whether a constant, or all of them, is one that 32 bits do not tell: the low ones are those of another exact integer."""
+        constants = [number for term in terms if (number := self.facts.constant(term)) is not None]
+        return any(not -I32_LIMIT <= number < I32_LIMIT for number in (*constants, sum(constants)))
 
     def _positive(self, value: SSAValue) -> bool:
         """Whether an integer surely has no sign."""
@@ -401,18 +414,18 @@ class Offsets:
             return None
         argument, terms = _behind(op.pointer)
         away = terms and is_argument(argument) and b.depth(pointer) <= depth
-        if away and self._beyond(terms):
-            return None
         bias = 0 if not away and low is not None and low >= 0 else UNDER_2_GIB
-        shift = b.constant(literal(bias), types.i32)
-        if away:
-            pointer, shift = self.scalars[argument], self._sum(terms, size, shift)
-        base = b.op("addi", pointer, b.constant(-bias, pointer.type))
-        if bias:
+        parted = self._parted(terms if away else (), size, bias)
+        if parted is None:
+            return None
+        taken, shift = parted
+        pointer = self.scalars[argument] if away else pointer
+        base = b.op("addi", pointer, b.constant(taken - bias, pointer.type))
+        if bias and not taken:
             self.centered.add(base)
         return base, shift, False
 
-    def _sum(self, terms: list[SSAValue], size: int, shift: SSAValue) -> SSAValue:
+    def _sum(self, terms: Sequence[SSAValue], size: int, shift: SSAValue) -> SSAValue:
         """Offsets in elements as bytes, and `shift`: the low 32 bits of their sum."""
         b = self.builder
         for term in terms:
