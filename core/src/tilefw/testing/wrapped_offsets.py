@@ -200,10 +200,12 @@ RIGHT = {
     "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),), 1, _from(1 << 31)),
     "a base beyond what a bias leaves of 32 bits": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 14),), 1, _from(1 << 14)),
     "indices from there": OffsetCase(indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 14),), 1, _from(1 << 14)),
-    "a base moved twice": OffsetCase(indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 31),), 1, _from(1 << 31)),
+    "a base beyond 32 bits and back, moved twice": OffsetCase(
+        indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 31),), 1, _from(1 << 31)
+    ),
     "a base beyond 32 bits and back, masked": OffsetCase(there_and_back_masked, (_X, _OUT), (-(1 << 31), 2)),
     "that wrap where a mask of 64 bits accesses nothing": OffsetCase(wider_mask, (_X, _OUT), (3 << 29, ROWS)),
-    "beside another access's that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
+    "a base beyond 32 bits beside an access that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
 }
 """Offsets that are right wherever they are used."""
 
