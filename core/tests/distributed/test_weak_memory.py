@@ -65,6 +65,21 @@ def test_a_put_is_seen_behind_a_signal_of_system_scope_and_may_be_stale_behind_o
     assert False in outcomes(target, ("release", "sys"), ("relaxed", "sys"))
 
 
+def test_each_rank_counts_the_stale_reads_that_it_made():
+    node = tilefw.node(TARGETS[0], 2)
+    x, buffer, flags = node.full((N,), 7, "int32"), node.zeros((N,), "int32"), node.zeros((1,), "int32")
+    with tilefw.target(TARGETS[0], checks="weak_memory"):
+        ran = node.run(
+            [
+                (0, signalling, (1,), (x, buffer, flags, N, 0, 1, node.heap_bases, BLOCK, "relaxed", "sys")),
+                (1, waiting, (1,), (buffer, flags, x, N, BLOCK, "acquire", "sys")),
+            ],
+            seed=1,
+        )
+    putting, taking = (report.counters.get("stale_reads", 0) for report in ran.reports)
+    assert taking > 0 and putting == 0
+
+
 @pytest.mark.parametrize(("name", "form", "target", "seed"), RUNS)
 def test_the_library_s_collectives_are_right_in_weak_memory(name, form, target, seed):
     one, node = COLLECTIVES[name], tilefw.node(target, 2)

@@ -61,3 +61,25 @@ def test_a_release_and_an_acquire_show_no_stale_data(words):
 ], ids=str)
 def test_each_cache_action_left_out_or_too_narrow_shows_them(weaker):
     assert read_by_the_second({**DEVICE, **weaker}) == {0, 7}
+
+
+def test_a_store_that_is_not_aligned_changes_both_words_that_it_touches():
+    """gfx942 takes global accesses at any address; a wave reads what it stored itself."""
+    code = artifact(PROLOGUE + """
+  v_mov_b32 v2, 0
+  v_mov_b32 v1, 0x11111111
+  global_store_dword v2, v1, s[40:41] offset:4
+  v_mov_b32 v1, 0x22222222
+  global_store_dword v2, v1, s[40:41] offset:2
+  s_waitcnt vmcnt(0)
+  global_load_dword v3, v2, s[40:41] offset:4
+  s_waitcnt vmcnt(0)
+  global_store_dword v2, v3, s[40:41] offset:64
+  s_endpgm
+""")
+    device = BACKEND.simulator()
+    buffer = device.allocate(256, label="buffer")
+    device.write(buffer, bytes(256))
+    options = LaunchOptions(block=(64, 1, 1), checks=frozenset({"weak_memory"}), seed=1)
+    device.launch(device.load(code), "kernel", (1,), [BufferView(buffer)], options)
+    assert np.frombuffer(device.read(buffer, 256), np.uint32)[16] == 0x11112222

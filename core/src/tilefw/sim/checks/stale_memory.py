@@ -2,7 +2,8 @@
 
 It is no check of its own: it makes the memory of a launch as weak as the model says, so that a fence left out, a scope that is too
 narrow or a barrier left out gives wrong results. An agent is a wave. Updates (atomics) work on the newest value; copies and reads
-by engines see it too. Launches of one memory that run at once share what its words held, each on the device of its rank.
+by engines see it too, and what an engine stored all see. Shared memory is not weak; its strong accesses and its barriers order.
+Launches of one memory that run at once share what its words held, each on the device of its rank.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.state import Geometry, LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
+from tilefw.sim.memory.engine_copies import EngineCopy
+from tilefw.sim.memory.regions import Region
 from tilefw.sim.memory.views.adversary import Adversary
 from tilefw.sim.memory.views.agents import Agents
 from tilefw.sim.memory.views.events import EventLabel, Order, Participant, SyncScope
@@ -28,6 +31,7 @@ _SCOPES = {
     "system": SyncScope.SYSTEM,
 }
 _SEQUENTIAL = {"seq_cst": "sc"}
+_BARRIER = "cluster"  # the widest scope of barriers in shared memory; who passes one does not say its own
 
 
 def label(order: str, scope: str) -> EventLabel:
@@ -61,6 +65,7 @@ class StaleMemory(Check):
     def __init__(self, launch: LaunchState) -> None:
         super().__init__(launch)
         self._waves = launch.geometry.waves
+        self._stale = 0
         launch.memory.remembered = RememberedWords(Agents(_places(launch.geometry, 0, 0)), Adversary(launch.options.seed))
 
     @property
@@ -82,6 +87,14 @@ class StaleMemory(Check):
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
         if access.kind == "atomic":
             self._store(lanes, access, updates=True)
+        for piece in access.pieces:
+            self._meet_at(lanes, piece, label(access.order, access.scope), access.kind != "write", access.kind != "read")
+
+    def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
+        if _is_weak(copy.destination):
+            index = copy.destination_index if copy.inside is None or copy.filling else copy.destination_index[copy.inside]
+            piece = Piece(copy.destination, index.reshape(-1), None)
+            self.words.forget(np.unique(_words(piece, copy.size)).tolist())
 
     def loaded(self, lanes: NumpyLanes, access: Access, raw: Array) -> None:
         for piece in self._pieces(access):
@@ -91,8 +104,9 @@ class StaleMemory(Check):
             content = values.view(np.uint8).reshape(len(values), access.size)
             offsets = np.broadcast_to(piece.index, chosen.shape)[chosen] if piece.lanes is None else piece.index
             for agent in np.unique(agents).tolist():
-                mine = np.nonzero(agents == agent)[0]
+                mine, before = np.nonzero(agents == agent)[0], self.words.stale
                 found = self.words.load(agent, np.unique(words[mine]).tolist(), label(access.order, access.scope))
+                self._stale += self.words.stale - before
                 for lane in mine.tolist() if found else ():
                     _put(content[lane], int(piece.region.base) + int(offsets[lane]), found)
             raw[chosen] = values
@@ -104,18 +118,42 @@ class StaleMemory(Check):
             self.words.agents.fence(agent, fence.order, fence.scope)
 
     def barrier(self, batch: Batch, slot: int, waves: Array) -> None:
-        first = self.launch.memory.first_agent + int(batch.workgroups[slot]) * self._waves
+        first = self._first(batch, slot)
         self._meet([first + int(wave) for wave in waves])
 
     def barrier_all(self, batch: Batch) -> None:
-        for group in batch.workgroups.tolist():
-            first = self.launch.memory.first_agent + group * self._waves
+        for slot in range(len(batch.workgroups)):
+            first = self._first(batch, slot)
             self._meet([first + wave for wave in range(self._waves)])
 
+    def barrier_passed(self, lanes: NumpyLanes, piece: Piece) -> None:
+        self._meet_at(lanes, piece, label("acquire", _BARRIER), reads=True, writes=False)
+
+    def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
+        batch, members = lanes.batch, self.launch.geometry.cluster_workgroups
+        for number in np.unique(threads // batch.frame.shape[2]).tolist():
+            slot, wave = divmod(number, self._waves)
+            agent, first = (self._first(batch, place) for place in (slot, slot // members * members))
+            self.words.synchronise(agent + wave, ("cluster", first), label(order, "cluster"), reads=True, writes=not passed)
+
     def finish(self) -> None:
-        self.launch.diagnostics.counters.add("stale_reads", self.words.stale)
+        self.launch.diagnostics.counters.add("stale_reads", self._stale)
 
     # -- parts
+
+    def _first(self, batch: Batch, slot: int) -> int:
+        """The agent that is the first wave of a workgroup."""
+        return self.launch.memory.first_agent + int(batch.workgroups[slot]) * self._waves
+
+    def _meet_at(self, lanes: NumpyLanes, piece: Piece, made: EventLabel, reads: bool, writes: bool) -> None:
+        """A strong access of shared memory, each workgroup's at its own places."""
+        region, batch = piece.region, lanes.batch
+        if region is not batch.memory.region("shared"):
+            return
+        index = np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1) if piece.lanes is None else piece.index
+        for agent, place in sorted(set(zip(self._agents(lanes, piece).tolist(), index.tolist(), strict=True))):
+            slot, offset = divmod(place, region.stride)
+            self.words.synchronise(agent, (self._first(batch, slot), offset), made, reads, writes)
 
     def _meet(self, waves: list[int]) -> None:
         agents = self.words.agents
@@ -132,7 +170,7 @@ class StaleMemory(Check):
         """Those in memory that all workgroups share and that can be written."""
         if not access.engine:
             for piece in access.pieces:
-                if piece.region.base and not piece.region.readonly and len(piece.region.data) >= WORD:
+                if _is_weak(piece.region):
                     yield piece
 
     def _numbers(self, lanes: NumpyLanes) -> Array:
@@ -146,13 +184,19 @@ class StaleMemory(Check):
         return numbers.reshape(-1) if piece.lanes is None else numbers[piece.lanes]
 
 
+def _is_weak(region: Region) -> bool:
+    """Whether all workgroups share it and it can be written."""
+    return bool(region.base) and not region.readonly and len(region.data) >= WORD
+
+
 def _words(piece: Piece, size: int, lanes: NumpyLanes | None = None) -> Array:
     """Numbers of the words that each lane touches, a row a lane."""
     index = piece.index
     if piece.lanes is None and lanes is not None:
         index = np.broadcast_to(index, lanes.frame.shape)
     first = np.uint64(piece.region.base) + index.reshape(-1).astype(np.uint64)
-    steps = np.arange(0, size, min(size, WORD), dtype=np.uint64)
+    # The last byte of an element that is not aligned lies in one word more.
+    steps = np.array([*range(0, size, WORD), *([size - 1] if size > 1 else [])], dtype=np.uint64)
     return (first[:, None] + steps) // np.uint64(WORD)
 
 

@@ -7,14 +7,14 @@ as of one moment, or as much later as the agent's view demands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.sim.memory.views.adversary import Adversary
 from tilefw.sim.memory.views.agents import Agents
 from tilefw.sim.memory.views.events import EventLabel
 from tilefw.sim.memory.views.knowledge import Knowledge
-from tilefw.sim.memory.views.location import Message
+from tilefw.sim.memory.views.location import CarriedRelease, Message
 
 WORD = 4
 KEPT = 32
@@ -41,6 +41,7 @@ class RememberedWords:
     def __init__(self, agents: Agents, adversary: Adversary):
         self.agents, self._adversary = agents, adversary
         self._words: dict[int, list[RememberedValue]] = {}
+        self._meetings: dict[Hashable, Message] = {}
         self._moment = 0
         self.stale = 0
         """Reads that were given an older value than the newest."""
@@ -63,10 +64,27 @@ class RememberedWords:
                 agents.meet(agent, own, newest.message.releases)
                 newest.observers[agent] = place.number
                 continued = newest.message.releases
-            carried = tuple(dict.fromkeys((*agents.carries(agents.at(place), own), *continued)))
+            carried = _latest((*agents.carries(agents.at(place), own), *continued))
             message = Message(agent, place.number, value, own, agents.groups[agent], None, carried)
             held.append(RememberedValue(self._moment, message))
             del held[:-KEPT]
+
+    def forget(self, words: Iterable[int]) -> None:
+        """Something that is no agent has stored to words: all see what memory holds there now."""
+        for word in words:
+            self._words.pop(word, None)
+
+    def synchronise(self, agent: int, place: Hashable, label: EventLabel, reads: bool, writes: bool) -> None:
+        """A strong access of a place that shows no stale values, as shared memory and barriers are, reads or writes (or both):
+        what releases there carry, acquires learn."""
+        agents, own = self.agents, EventLabel(place, label.order, label.scope)
+        event, last, continued = agents.reserve(agent), self._meetings.get(place), ()
+        if reads and last is not None and agents.strong(last, agent, own):
+            agents.meet(agent, own, last.releases)
+            continued = last.releases
+        if writes:
+            carried = _latest((*agents.carries(agents.at(event), own), *continued))
+            self._meetings[place] = Message(agent, event.number, 0, own, agents.groups[agent], None, carried)
 
     def load(self, agent: int, words: Sequence[int], label: EventLabel) -> dict[int, int]:
         """What an access of an agent reads of words: those that were stored to since the beginning, with their values."""
@@ -102,3 +120,13 @@ def _oldest(values: Sequence[RememberedValue], knowledge: Knowledge) -> int:
         if values[index].known(knowledge):
             return index
     return 0
+
+
+def _latest(releases: Iterable[CarriedRelease]) -> tuple[CarriedRelease, ...]:
+    """Of each agent's releases that are made alike the last one: it knew all that those before it knew."""
+    kept: dict[tuple[int, EventLabel], CarriedRelease] = {}
+    for one in releases:
+        old = kept.setdefault((one.agent, one.label), one)
+        if one.known.clock[one.agent] > old.known.clock[one.agent]:
+            kept[one.agent, one.label] = one
+    return tuple(kept.values())
