@@ -25,6 +25,9 @@ def test_sizes_go_by_powers_of_two_and_the_timeline_is_written(tmp_path, capsys)
     (["links", "all_reduce", "--system", "nvidia:h100_smx"], "did you mean 'h100_sxm'"),
     (["links", "all_reduse", "--system", "amd:mi300x"], "did you mean 'all_reduce'"),
     (["links", "all_gather", "--system", "nvidia:p5_efa", "--nodes", "2"], "all_reduce of all their devices"),
+    (["links", "all_reduce", "--system", "nvidia:nvl72_ib", "--nodes", "2"], "all_reduce --ranks 72"),
+    (["links", "all_to_all", "--system", "amd:mi300x", "--algorithm", "ring"], "no all_to_all by 'ring'"),
+    ([*H100, "--size", "1000T"], "up to 1 TiB"),
     ([*H100, "--nodes", "2"], "has no figure 'node_rate'"),
 ])
 def test_what_cannot_be_is_said_without_a_traceback(argv, said, capsys):

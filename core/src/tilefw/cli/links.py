@@ -71,8 +71,10 @@ def _played(system: System, args: argparse.Namespace, size: int) -> PlayedCollec
 
     if args.nodes == 1:
         return collective(system, args.operation, args.ranks, size, args.algorithm)
-    if args.operation != "all_reduce" or args.algorithm or args.ranks != int(system["ranks"]):
-        raise UsageError("over nodes, all_reduce of all their devices is modelled, without --algorithm", code="TFW0911")
+    ranks = int(system["ranks"])
+    if args.operation != "all_reduce" or args.algorithm or args.ranks != ranks:
+        what = "over nodes, all_reduce of all their devices is modelled, without --algorithm"
+        raise UsageError(what, code="TFW0911", help=f"all_reduce --ranks {ranks}: a node of {system.name} has so many")
     return all_reduce_over_nodes(system, args.nodes, size)
 
 

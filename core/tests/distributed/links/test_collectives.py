@@ -70,6 +70,12 @@ def test_what_is_not_there_is_named_with_the_nearest():
         collective(toy(), "all_reduce", 17, 1024)
     with pytest.raises(CodeError, match="0 bytes"):
         collective(toy(), "all_reduce", 4, 0)
+    with pytest.raises(CodeError, match="bytes"):
+        collective(toy(), "all_reduce", 4, 1 << 50)
+    with pytest.raises(CodeError, match="over 1 nodes"):
+        all_reduce_over_nodes(toy(), 1, 1024)
+    with pytest.raises(CodeError, match="no all_to_all by 'ring'"):
+        collective(toy(), "all_to_all", 4, 1024, "ring")
     with pytest.raises(CodeError, match="no all_gather by 'in-switch'"):
         collective(toy(), "all_gather", 4, 1024, "in-switch")
 

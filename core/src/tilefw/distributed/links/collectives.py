@@ -18,6 +18,7 @@ from tilefw.distributed.links.tree import tree_all_reduce
 from tilefw.runtime.names import suggest
 
 _CODE = "TFW0668"
+_MOST_BYTES = 1 << 40  # more than any device's memory; the transfers of more would not fit in the host's
 OPERATIONS = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
 
 
@@ -38,11 +39,15 @@ def collective(system: System, operation: str, ranks: int, size: float, algorith
     network = Network()
     fabric = system.fabric(network, ranks)
     if operation == "all_to_all":
+        if algorithm not in ("", "exchange"):
+            raise CodeError(f"{system.name} has no all_to_all by '{algorithm}'", code=_CODE, help="it has 'exchange' alone")
         return _exchange(system, network, fabric, size)
     choice = choose(system, operation, ranks, size, algorithm)
     if choice.algorithm == "in-switch":
-        launch = system["switch_launch"] + system.least("switch_peer") * max(ranks - 8, 0)  # more devices, longer barriers
-        switch_all_reduce(network, fabric.egress, size, SwitchReduction(system["switch_rate"], system["switch_channels"], 0.0))
+        launch = system["switch_launch"]
+        if "switch_peer" in system:  # more devices than where the launch was measured: longer barriers
+            launch += system["switch_peer"] * max(ranks - system["switch_launch_ranks"], 0)
+        switch_all_reduce(network, fabric.egress, size, SwitchReduction(system["switch_rate"], system["switch_channels"]))
     elif choice.algorithm == "tree":
         launch = system.launch(choice.protocol)
         rate = system.ring_rate(ranks) * system[f"{choice.protocol}_share"]
@@ -73,6 +78,8 @@ def direct_all_reduce(system: System, algorithm: str, ranks: int, size: float, k
 def all_reduce_over_nodes(system: System, count: int, size: float) -> PlayedCollective:
     """All ranks of `count` nodes; `system` has the figures of a node and of its cards (`node_*`, `card_*`)."""
     check_collective(system, "all_reduce", 2, size)
+    if count < 2:
+        raise CodeError(f"an all-reduce over {count} nodes", code=_CODE, help="at least 2; `collective` is for one node")
     network = Network()
     nodes = NodesOfDevices(count, system["node_rate"], system["card_rate"], system["card_step"], system["card_chunk"])
     protocol = "ll" if size < system["card_ll_bytes"] else "simple"
@@ -89,8 +96,8 @@ def check_collective(system: System, operation: str, ranks: int, size: float) ->
         raise CodeError(f"'{operation}' is no collective", code=_CODE, help=suggest(operation, OPERATIONS, what="collectives"))
     if not 2 <= ranks <= system["ranks"]:
         raise CodeError(f"{system.name} has no {ranks} ranks in a node", code=_CODE, help=f"2 to {system['ranks']:.0f}")
-    if not 0 < size < float("inf"):
-        raise CodeError(f"a collective of {size} bytes", code=_CODE, help="the bytes of a rank's whole array: finite, above 0")
+    if not 0 < size <= _MOST_BYTES:
+        raise CodeError(f"a collective of {size} bytes", code=_CODE, help="the bytes of a rank's whole array: above 0, up to 1 TiB")
 
 
 def _exchange(system: System, network: Network, fabric: Fabric, size: float) -> PlayedCollective:

@@ -18,11 +18,10 @@ _CHUNKS = ((64, 128 << 10), (8, 64 << 10), (2, 32 << 10), (0, 16 << 10))
 
 @dataclass(frozen=True, slots=True)
 class SwitchReduction:
-    """`rate`: bytes per us of a port with multicast, `channels` of a rank, `step`: us between engines."""
+    """`rate`: bytes per us of a port with multicast, `channels` of a rank."""
 
     rate: float
     channels: float
-    step: float
 
     def loop_bytes(self, size: float, ranks: int) -> float:
         """Bytes that all channels and heads take at once."""
@@ -39,14 +38,10 @@ def switch_all_reduce(network: Network, ports: Sequence[int], size: float, reduc
     engines = [[network.agent(f"rank {rank} {word}") for word in ("in", "reduce", "out")] for rank in range(ranks)]
     for loop in range(loops):
         name = f"chunk {loop}"
-        before = [
-            network.transfer(into, (), piece, reduction.step, limit=reduction.rate, name=f"{name} in") for into, _, _ in engines
-        ]
+        before = [network.transfer(into, (), piece, limit=reduction.rate, name=f"{name} in") for into, _, _ in engines]
         gate = network.gate(before)
         reduced = [
-            network.transfer(
-                reduce, (port,), piece * (1 + 1 / ranks), reduction.step, after=(gate,), limit=reduction.rate, name=f"{name} reduce"
-            )
+            network.transfer(reduce, (port,), piece * (1 + 1 / ranks), after=(gate,), limit=reduction.rate, name=f"{name} reduce")
             for port, (_, reduce, _) in zip(ports, engines, strict=True)
         ]
         gate = network.gate(reduced)
