@@ -1,7 +1,8 @@
 """The model of links against published figures: `python bench/links.py links.csv [--out bench/links.md] [--predictions OUT.csv]`.
 
 links.csv has the columns id, system, library, op, ranks, bytes, value, unit, source. Every row is on the page: its prediction, or
-why there is none. Rows whose crc32(id) is 3 modulo 4 are held out: no figure of a system has seen them.
+why there is none. Rows whose crc32(id) is 3 modulo 4 are held out: no figure of a system has seen them, but for four that the page
+names and counts among those that were seen.
 """
 
 from __future__ import annotations

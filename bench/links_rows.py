@@ -51,6 +51,8 @@ _SYSTEMS: tuple[tuple[str, str, str, int], ...] = (
     ("MI250X", _AMD, "mi250x", 1),
 )
 _FACTORS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
+# Rows that figures of kind `measurement` are taken from, in documents of few numbers, whatever the CRC-32 of their ids.
+_TAKEN = frozenset({"L2383", "L2388", "L2411", "L2426"})
 _TOKENS = re.compile(r"tok=(\d+) H=(\d+) k=(\d+)")
 
 
@@ -76,6 +78,8 @@ class Row:
     @property
     def part(self) -> str:
         """`seen` from the beginning, `seen later`, or `held out`: by the CRC-32 of the id."""
+        if self.id in _TAKEN:
+            return "seen"
         return ("seen", "seen later", "seen", "held out")[zlib.crc32(self.id.encode()) % 4]
 
     @property
