@@ -22,6 +22,13 @@ def test_two_devices_have_one_link_and_eight_have_seven():
         assert bus == pytest.approx(published, rel=0.02)
 
 
+def test_a_die_of_a_package_sends_by_the_links_that_leave_it():
+    """MI250: four links of 50 GB/s raw leave the package of a die."""
+    system, size = read_system(PACKAGE, "mi250x"), 1 << 30
+    for operation, sends in (("all_gather", 1), ("all_reduce", 2), ("all_to_all", 1)):
+        assert collective(system, operation, 16, size).microseconds > sends * 15 / 16 * size / 200e3
+
+
 def test_a_kernel_that_reads_from_one_peer_has_one_link():
     system = read_system(PACKAGE, "mi300x")
     played = direct_all_reduce(system, "one_shot", 2, 1 << 24, "packets")

@@ -23,6 +23,14 @@ def test_a_name_that_is_not_there_names_the_nearest():
         read_system(PACKAGE, "h100_smx")
 
 
+def test_fewer_links_of_a_device_carry_less():
+    """An H800 has 8 of the 18 links of an H100."""
+    few, all_links = read_system(PACKAGE, "h800"), read_system(PACKAGE, "h100_sxm")
+    for operation in OPERATIONS:
+        times = [collective(system, operation, 8, 1 << 30).microseconds for system in (few, all_links)]
+        assert times[0] / times[1] == pytest.approx(18 / 8, rel=0.1)
+
+
 def test_reduction_in_the_switch_reaches_the_published_rates_by_number_of_devices():
     """nccl issue 1455: 420, 440, 460 and 480 GB/s of bus bandwidth for five to eight devices."""
     system, size = read_system(PACKAGE, "h100_sxm"), 8 << 30
