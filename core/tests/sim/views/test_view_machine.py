@@ -110,3 +110,14 @@ def test_exploration_that_is_cut_short_says_so():
 def test_text_that_is_no_test_is_named(body):
     with pytest.raises(LitmusTextError, match="broken"):
         read(f"LITMUS broken\n{{ }}\n{TWO}\n{body}\nexists (x == 1)", DIALECT)
+
+
+@pytest.mark.parametrize(("initial", "threads", "condition", "said"), [
+    ("", "", "exists (x == 0)", "no threads"),
+    ("", "P0@workgroup 0,device 0 ;", "exists (x == 0", "no condition"),
+    ("", "P0@workgroup 0,device 0 ;", "exists (x == 0 ?)", "no condition"),
+    ("y @ nowhere aliases x;", "P0@workgroup 0,device 0 ;", "exists (x == 0)", "none of the ways generic"),
+])
+def test_what_is_no_condition_no_thread_or_no_way_is_named(initial, threads, condition, said):
+    with pytest.raises(LitmusTextError, match=said):
+        read(f"LITMUS broken\n{{ {initial} }}\n{threads}\n{condition}")

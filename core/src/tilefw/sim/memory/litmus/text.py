@@ -54,6 +54,8 @@ def read(text: str, dialect: LitmusDialect = PLAIN) -> LitmusTest:
     if not (brace and closing and found):
         raise LitmusTextError(f"{name or 'a test'}: no initial values in braces, or no exists, ~exists or forall")
     rows = [line.strip() for line in rest[: found.start()].splitlines() if line.strip(" ;")]
+    if not rows:
+        raise LitmusTextError(f"{name}: no threads between the initial values and the condition")
     places = tuple(_place(name, cell) for cell in _cells(rows[0]))
     memory, registers, aliases = _initial(initial, dialect)
     threads = tuple(
@@ -63,7 +65,10 @@ def read(text: str, dialect: LitmusDialect = PLAIN) -> LitmusTest:
     for step in (step for thread in threads for step in thread if step.address):
         if step.address not in aliases:
             memory.setdefault(step.address, 0)
-    condition = read_condition(found[1].replace(" ", ""), rest[found.end() :])
+    try:
+        condition = read_condition(found[1].replace(" ", ""), rest[found.end() :])
+    except (ValueError, SyntaxError) as error:
+        raise LitmusTextError(f"{name}: {rest[found.end() :].strip()!r} is no condition: {error}") from error
     for location in condition.asks:
         if ":" not in location and location not in aliases:
             memory.setdefault(location, 0)
@@ -90,6 +95,8 @@ def _initial(
     for item in filter(None, (part.strip() for part in text.split(";"))):
         if found := re.fullmatch(r"(\w+)\s*@\s*(\w+)\s+aliases\s+(\w+)", item):
             alias, kind, other = found.groups()
+            if kind not in dialect.ways:
+                raise LitmusTextError(f"{kind!r} in {item!r} is none of the ways {', '.join(dialect.ways)}")
             location, generic = aliases.get(other, (other, other))
             aliases[alias] = location, alias if dialect.ways[kind] == GENERIC else generic
         elif found := re.fullmatch(r"P?(\d+)\s*:\s*(\w+)\s*=\s*(-?\d+)", item):

@@ -187,6 +187,5 @@ class Agents:
         return (*carried, *view.fenced)
 
 
-
 def _key(releases: Sequence[CarriedRelease]) -> tuple[Hashable, ...]:
     return tuple((r.agent, r.label, r.known.key()) for r in releases)
