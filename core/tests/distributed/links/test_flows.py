@@ -65,5 +65,16 @@ def test_rates_and_bytes_that_cannot_be_are_refused():
     network = Network()
     with pytest.raises(CodeError, match="rate of port dead"):
         network.port("dead", 0)
-    with pytest.raises(CodeError, match="lost has 5 bytes and no rate"):
+    with pytest.raises(CodeError, match="lost of 5 bytes"):
         network.transfer(network.agent("a"), (), 5, name="lost")
+    for size, latency, limit in ((5, 0.0, 0.0), (-1, 0.0, 1.0), (5, -1.0, 1.0), (float("nan"), 0.0, 1.0)):
+        with pytest.raises(CodeError, match="never arrives"):
+            network.transfer(network.agent("a"), (), size, latency, limit=limit)
+
+
+def test_a_network_is_played_once():
+    network = Network()
+    network.transfer(network.agent("a"), (network.port("p", 2.0),), 6.0)
+    assert network.run() == 3.0
+    with pytest.raises(CodeError, match="have been played"):
+        network.run()

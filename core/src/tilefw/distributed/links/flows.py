@@ -70,8 +70,9 @@ class Network:
         after: Iterable[LinkTransfer] = (), limit: float = float("inf"), name: str = "",
     ) -> LinkTransfer:
         """A new transfer behind the agent's others; raises CodeError TFW0669 for bytes that would never arrive."""
-        if size < 0 or latency < 0 or (size > 0 and not ports and limit == float("inf")):
-            raise CodeError(f"transfer {name or len(self.transfers)} has {size} bytes and no rate", code=_CODE)
+        if not (size >= 0 and latency >= 0 and limit > 0) or (size > 0 and not ports and limit == float("inf")):
+            said = f"transfer {name or len(self.transfers)} of {size} bytes, latency {latency}, at most at {limit}, never arrives"
+            raise CodeError(said, code=_CODE)
         new = LinkTransfer(len(self.transfers), agent, ports, size, limit, latency, name)
         self.transfers.append(new)
         before = self._last[agent]
@@ -89,7 +90,10 @@ class Network:
         return self.transfer(self.agent("gate"), (), 0.0, after=after, name="gate")
 
     def run(self) -> float:
-        """Microseconds until the last transfer has arrived; raises CodeError TFW0669 if some wait for each other."""
+        """Microseconds until the last transfer has arrived. Raises CodeError TFW0669 if some wait for each other, and the second
+        time."""
+        if any(one.begin >= 0 for one in self.transfers):
+            raise CodeError("these transfers have been played", code=_CODE, help="make a new Network of them")
         return _Playback(self.ports, self.transfers).until_the_end()
 
     def bytes_through(self) -> list[float]:
