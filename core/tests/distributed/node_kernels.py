@@ -110,3 +110,12 @@ def bounded_barrier(flags, me, heap_bases, RANKS: tl.constexpr, MAX_SPINS: tl.co
         while (tl.atomic_cas(flags + rank, 1, 0, sem="acquire", scope="sys") != 1) & (spins < MAX_SPINS):
             spins += 1
         tl.device_assert(spins < MAX_SPINS, "a rank never came")
+
+
+@tilefw.jit
+def greatest(source, result, n, BLOCK: tl.constexpr):
+    """Most of its atomics change nothing."""
+    for start in range(0, n, BLOCK):
+        offsets = start + tl.arange(0, BLOCK)
+        x = tl.load(source + offsets, mask=offsets < n, other=0)
+        tl.atomic_max(result, tl.max(x), sem="relaxed", scope="sys")

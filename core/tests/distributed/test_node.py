@@ -253,3 +253,11 @@ def test_a_barrier_that_counts_its_spins_meets_again_and_again(target):
             kernels.bounded_barrier, (1,), flags, node.rank_numbers, node.heap_bases, RANKS=4, MAX_SPINS=1000000, seed=seed
         )
         assert all((one == 0).all() for one in flags)
+
+
+@pytest.mark.parametrize("target, blocks", [("reference", 100), ("nvidia-sm80", 600), ("amd-cdna3", 600)])
+def test_atomics_of_a_loop_that_change_nothing_are_no_deadlock(target, blocks):
+    node = tilefw.node(target, 2)
+    x, result = node.full((32 * blocks,), 3, "int32"), node.full((1,), 7, "int32")
+    node.launch(kernels.greatest, (1,), x, result, 32 * blocks, BLOCK=32)
+    assert [one[0] for one in result] == [7, 7]

@@ -8,7 +8,7 @@ turns but poll memory that nobody changes, nobody ever will.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -23,23 +23,44 @@ DEADLOCK = "TFW0870"
 # rounds.
 _LONGEST = 9
 _ROUNDS = 128
-# Long turns of each batch in a row, each of many polls, after which nothing will come.
+# Long turns of each batch in a row, each of many polls, after which nothing will come; a turn that ends in a new state is this part
+# of one, so that a loop which counts is given some 4096 polls.
 VAIN_TURNS = 16
+_NEW_STATE = 1 / 8
 _SHOWN_WORDS = 4  # of each poll
 
 
 @dataclass(slots=True)
 class _RunningByTurns:
-    """A launch that has not ended: its newest turn, and how many in a row, up to that, were in vain."""
+    """A launch that has not ended: its newest turn, and since anybody did anything but poll in vain, how many turns of each batch
+    (0: of the launch itself, where it waited for room), and the states in which they ended."""
 
     launch: RunningLaunch
     turns: Generator[Turn, int, LaunchReport]
     newest: Turn | None = None
-    vain: int = 0
+    vain: dict[int, float] = field(default_factory=dict)
+    states: set[bytes] = field(default_factory=set)
 
     @property
     def stuck(self) -> bool:
-        return self.newest is not None and self.vain > VAIN_TURNS * len(self.newest.running)
+        if self.newest is None or not self.vain:
+            return False
+        return all(self.vain.get(id(batch), 0) > VAIN_TURNS for batch in self.newest.running)
+
+    def count(self, turn: Turn) -> None:
+        """One more turn in vain."""
+        if not turn.running:
+            self.vain[0] = 1
+            return
+        batch = turn.running[-1]
+        state = batch.state()
+        self.vain[id(batch)] = self.vain.get(id(batch), 0) + (1 if state in self.states else _NEW_STATE)
+        self.states.add(state)
+
+    def forget(self) -> None:
+        """Somebody has done something."""
+        self.vain.clear()
+        self.states.clear()
 
 
 def run_jointly(
@@ -59,14 +80,14 @@ def run_jointly(
             rounds = 0
             while running and not any(report.errors for report in reports.values()):
                 rounds += 1
-                long = random is None or rounds % _ROUNDS >= _ROUNDS // 2
+                long = random is None or rounds % _ROUNDS >= _ROUNDS // 2 or all(one.vain for one in running.values())
                 order = list(running) if random is None else random.permutation(list(running)).tolist()
                 for number in order:
                     one = running[number]
                     ended = _turn(one, QUANTUM if random is None or long else int(2 ** random.uniform(0, _LONGEST)))
-                    if one.vain == 0:
+                    if not one.vain:
                         for other in running.values():
-                            other.vain = 0
+                            other.forget()
                     if ended is not None:
                         del running[number]
                         reports[number] = ended
@@ -87,9 +108,12 @@ def _turn(one: _RunningByTurns, quantum: int) -> LaunchReport | None:
     try:
         one.newest = next(one.turns) if one.newest is None else one.turns.send(quantum)
     except StopIteration as ended:
-        one.vain = 0
+        one.forget()
         return ended.value
-    one.vain = one.vain + 1 if one.newest.vain else 0
+    if one.newest.vain:
+        one.count(one.newest)
+    else:
+        one.forget()
     return None
 
 

@@ -75,8 +75,8 @@ def pack(values: Mapping[int, bytes], size: int) -> bytes:
 @dataclass(slots=True)
 class Turn:
     """What a launch that is run by turns did in one of them. `vain`: all that it did was poll memory that nobody changed, or wait
-    for room on the device; `running` of its batches have not ended, and `begun` says whether all workgroups of the grid are among
-    those or have ended."""
+    for room on the device; `running` of its batches have not ended, the one whose turn it was as the last, and `begun` says whether
+    all workgroups of the grid are among those or have ended."""
 
     vain: bool
     running: Sequence[Execution]

@@ -135,6 +135,7 @@ class GridRun:
     """One launch: its arguments, its findings, and what runs blocks of ops for a group of programs."""
 
     joint = False  # whether others run at once, for which its programs give way (joint.py)
+    circled: bool | None = None  # there: whether a turn of a `while` loop, the newest one, left what the loop carries as it was
 
     def __init__(
         self, function: func.FuncOp, grid: tuple[int, ...], args: Sequence[Any], memory: RefMemory, fusion: bool, budget: int,
@@ -350,6 +351,7 @@ def _while(launch: GridRun, op: scf.WhileOp, frame: ProgramFrame) -> Results:
     before, after = op.before_region.block, op.after_region.block
     while len(active):
         launch._spend(op, frame)
+        began, clock = carried, launch.clock_readings
         selected = None if len(active) == count else active
         atomics, changes = launch.access.atomics, launch.access.changes
         inner = ProgramFrame(frame.programs[active], frame, selected, (object(), 0))
@@ -365,6 +367,9 @@ def _while(launch: GridRun, op: scf.WhileOp, frame: ProgramFrame) -> Results:
         inner = ProgramFrame(frame.programs[active], frame, None if len(active) == count else active, (object(), 0))
         inner.values.update(zip(after.args, forwarded, strict=True))
         carried = yield from launch.block(after, inner)
+        if launch.joint:
+            alike = all(np.array_equal(a.x, b.x) for a, b in zip(began, carried, strict=True))
+            launch.circled = alike and clock == launch.clock_readings
         if launch.joint or (launch.access.atomics != atomics and launch.access.changes == changes):
             yield  # atomics that change nothing, again and again: it waits for what another program does
     return [merge([(programs, values[i]) for programs, values in done], count) for i in range(len(op.results))]

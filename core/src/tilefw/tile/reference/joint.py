@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -23,8 +24,10 @@ from tilefw.tile.reference.ordering import Ordering, OrderingOfLaunch
 from tilefw.tile.reference.scheduling import Run
 from tilefw.tile.reference.value import Array, EvaluatedValue
 
-# Rounds in which nobody has done anything but poll words that nobody changed, after which nobody ever will.
-VAIN_ROUNDS = 64
+# Turns of each program's `while` loops in which nobody has done anything but poll words that nobody changed, after which nobody
+# ever will; one that changed what its loop carries, as by counting, may come to something else, and is this part of one.
+VAIN_TURNS = 64
+_CARRIED_ON = 1 / 64
 _GIVES_WAY = 0.25  # how often under a seed, behind a load or a store
 
 
@@ -52,16 +55,22 @@ class JointRun(GridRun):
     resident: int | None = None  # programs that run at once at most
     random: np.random.Generator | None = None
     poll: ProgramPoll | None = None
+    went_on = False  # the program whose turn it is has come by an op outside all `while` loops: those alone may last for ever
     joint = True
 
+    @cached_property
+    def waiting_ops(self) -> frozenset[Operation]:
+        """All that is in `while` loops."""
+        return frozenset(op for loop in self.function.walk() if isinstance(loop, scf.WhileOp) for op in loop.walk())
+
     def gives_way(self, op: Operation, frame: ProgramFrame, results: Sequence[EvaluatedValue]) -> bool:
-        if isinstance(op, LoadOp | AtomicOp):
-            self.poll = ProgramPoll(op, int(frame.programs[0]), frame[op.pointer].x, results[0].x)
-            if isinstance(op, AtomicOp):
-                return True
-        elif not isinstance(op, StoreOp):
+        if not isinstance(op, LoadOp | AtomicOp | StoreOp):
             return False
-        return self.random is not None and self.random.random() < _GIVES_WAY
+        if op not in self.waiting_ops:
+            self.went_on = True
+        elif not isinstance(op, StoreOp):
+            self.poll = ProgramPoll(op, int(frame.programs[0]), frame[op.pointer].x, results[0].x)
+        return isinstance(op, AtomicOp) or (self.random is not None and self.random.random() < _GIVES_WAY)
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -85,32 +94,33 @@ class JointRun(GridRun):
 
 @dataclass(slots=True)
 class _RunningProgram:
-    """A program, or a batch of them, that has not ended; `vain` counts its polls in a row that found what they had found before."""
+    """A program, or a batch of them, that has not ended; `vain` counts its turns of loops in a row that found what they had found
+    before."""
 
     launch: JointRun
     run: Run
-    vain: int = 0
+    vain: float = 0
     polls: dict[int, ProgramPoll] = field(default_factory=dict)
     newest: ProgramPoll | None = None
 
     def turn(self) -> tuple[bool, bool]:
         """Whether it has ended, and whether it has done anything but poll in vain."""
         launch, before = self.launch, self.launch.progress
-        launch.poll = None
+        launch.poll, launch.circled, launch.went_on = None, None, False
         try:
             ended = next(self.run, _ENDED) is _ENDED
         except OutOfBudget:
             return True, True
         poll = launch.poll
-        if ended or launch.progress != before:
+        again = poll is None or poll.same(self.polls.get(id(poll.op)))
+        if poll is not None:
+            self.polls[id(poll.op)] = self.newest = poll
+        if ended or launch.went_on or launch.progress != before or not again:
             self.vain = 0
             return ended, True
-        if poll is None:
-            return False, False
-        again = poll.same(self.polls.get(id(poll.op)))
-        self.polls[id(poll.op)] = self.newest = poll
-        self.vain = self.vain + 1 if again else 0
-        return False, not again
+        if launch.circled is not None and self.newest is not None:
+            self.vain += 1 if launch.circled else _CARRIED_ON
+        return False, False
 
 
 _ENDED = object()
@@ -140,7 +150,7 @@ def run_jointly(launches: Sequence[JointRun], seed: int) -> tuple[RefReport, ...
             if program.launch.failed:
                 break
         running = [program for program in running if id(program) not in ended]
-        if running and all(program.vain > VAIN_ROUNDS for program in running):
+        if running and all(program.vain > VAIN_TURNS for program in running):
             begun = {id(launch): next(programs, None) is None for launch, programs in left}
             for program in running:
                 _report_waiting(program, begun[id(program.launch)])
