@@ -119,3 +119,8 @@ def greatest(source, result, n, BLOCK: tl.constexpr):
         offsets = start + tl.arange(0, BLOCK)
         x = tl.load(source + offsets, mask=offsets < n, other=0)
         tl.atomic_max(result, tl.max(x), sem="relaxed", scope="sys")
+
+
+@tilefw.jit
+def add_to_first(x, value):
+    tl.store(x, tl.load(x) + value)

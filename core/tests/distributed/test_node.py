@@ -261,3 +261,11 @@ def test_atomics_of_a_loop_that_change_nothing_are_no_deadlock(target, blocks):
     x, result = node.full((32 * blocks,), 3, "int32"), node.full((1,), 7, "int32")
     node.launch(kernels.greatest, (1,), x, result, 32 * blocks, BLOCK=32)
     assert [one[0] for one in result] == [7, 7]
+
+
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80"])
+def test_a_buffer_that_shows_a_part_of_a_symmetric_array_is_that_array(target):
+    node = tilefw.node(target, 2)
+    x = node.zeros((8,), "int32")
+    node.launch(kernels.add_to_first, (1,), [memoryview(one[4:]) for one in x], 5)
+    assert [one.tolist() for one in x] == [[0, 0, 0, 0, 5, 0, 0, 0]] * 2

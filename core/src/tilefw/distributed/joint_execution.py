@@ -69,7 +69,8 @@ def run(
         lambda: artifact.text, target.executors.clear,
     )
     with executor.lock, contextlib.ExitStack() as allocated, crash:
-        placed = [*_symmetric(executor, heap, allocated), *_ordinary(executor, launches, heap, allocated)]
+        symmetric = _symmetric(executor, heap, allocated)
+        placed = [*symmetric, *_ordinary(executor, launches, symmetric, allocated)]
         joint = [
             JointLaunch(
                 one.rank, one.made.name, executor.module(one.made.compiled.artifact), one.made.entry.name,
@@ -128,13 +129,13 @@ def _symmetric(executor: Executor, heap: SymmetricHeap, allocated: contextlib.Ex
 
 
 def _ordinary(
-    executor: Executor, launches: Sequence[RankLaunch], heap: SymmetricHeap, allocated: contextlib.ExitStack
+    executor: Executor, launches: Sequence[RankLaunch], symmetric: Sequence[_PlacedMemory], allocated: contextlib.ExitStack
 ) -> list[_PlacedMemory]:
-    """The other arrays of the launches: one that several ranks are given is one memory."""
-    own = [(host.ctypes.data, host.nbytes) for array in heap.arrays for host in array.arrays]
+    """The other arrays of the launches: one that several ranks are given is one memory. What lies within a symmetric array, as a
+    buffer of a part of it does, is there already."""
     named = [
         (p.name, a) for one in launches for p, a in zip(one.made.entry.parameters, one.made.args, strict=True)
-        if isinstance(a, HostArray) and (a.start, a.nbytes) not in own
+        if isinstance(a, HostArray) and not any(part.holds(a) for part in symmetric)
     ]
     placed = []
     for storage in storages(named):
