@@ -37,6 +37,7 @@ def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
     (["all_reduce", "--devices", "2", "--param", "form=x"], "its forms: one_shot, two_shot, ring"),
     (["all_reduce", "--devices", "2", "--param", "n=0"], "n is a whole number from 1"),
     (["all_reduce", "--devices", "99"], "a node has from 1 to 64 ranks"),
+    (["all_reduce", "--devices", "2", "--tuned"], "--tuned does not go with --devices"),
     (["all_reduce"], "tilefw run all_reduce --devices 4"),
     (["all_reduce", "--devices", "2", "--target", "cpu"], "does not run several launches at once"),
 ])

@@ -34,6 +34,20 @@ def test_every_rank_has_what_numpy_says(name: str, form: str, target: str, ranks
     assert one.wrong(found, arguments) == []
 
 
+def test_a_ring_of_one_rank_sends_nothing() -> None:
+    node = tilefw.node("reference", 1)
+    x = node.array(np.arange(777, dtype=np.float32))
+    assert (COLLECTIVES["all_reduce"].run(node, x, "ring", checks="all")[0] == x[0]).all()
+
+
+@pytest.mark.parametrize("name", ["all_to_all", "reduce_scatter", "matmul_reduce_scatter"])
+def test_what_has_no_equal_parts_is_refused(name: str) -> None:
+    node = tilefw.node("reference", 2)
+    with pytest.raises(tilefw.LaunchError, match="an extent of 7 has no 2 equal parts"):
+        arrays = [node.zeros((7, 1)), node.zeros((1, 1))] if "matmul" in name else [node.zeros((7,))]
+        COLLECTIVES[name].run(node, *arrays)
+
+
 @pytest.mark.parametrize("name", list(COLLECTIVES))
 def test_a_rank_that_lacks_a_part_is_wrong(name: str) -> None:
     """What the bounds would let pass is no check."""

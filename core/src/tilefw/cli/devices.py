@@ -16,7 +16,7 @@ from tilefw.runtime.names import suggest
 if TYPE_CHECKING:
     from tilefw.kernels.distributed.index import Collective
 
-_REFUSED = ("save_temps", "option", "triton", "compiler")
+_REFUSED = ("save_temps", "option", "triton", "compiler", "tuned")
 
 
 @dataclass(frozen=True, slots=True)

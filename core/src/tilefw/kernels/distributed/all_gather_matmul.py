@@ -27,7 +27,7 @@ def push_rows(a_ptr, gathered_ptr, flags_ptr, first, step, m, k, BLOCK_M: tl.con
             inside = (rows[:, None] < m) & (columns[None, :] < k)
             offsets = rows[:, None] * k + columns[None, :]
             value = tl.load(a_ptr + offsets, mask=inside)
-            store_to_all(gathered_ptr + tld.rank() * m * k, value, offsets, inside)
+            store_to_all(gathered_ptr + tld.rank().to(tl.int64) * m * k, value, offsets, inside)
         for turn in range(ranks):
             tld.signal(flags_ptr + tld.rank() * blocks + block, (tld.rank() + turn) % ranks)
 
@@ -41,7 +41,7 @@ def multiply_rows(
     ranks = tld.num_ranks()
     blocks_m, blocks_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     for tile in range(first, ranks * blocks_m * blocks_n, step):
-        source = (tld.rank() + tile // (blocks_m * blocks_n)) % ranks
+        source = ((tld.rank() + tile // (blocks_m * blocks_n)) % ranks).to(tl.int64)
         block = tile // blocks_n % blocks_m
         if WAITS:
             tld.wait(flags_ptr + source * blocks_m + block)

@@ -57,8 +57,9 @@ def reduce_round_a_ring(x_ptr, out_ptr, words_ptr, slots_ptr, flags_ptr, n, BLOC
                 tld.signal(flags + step + 1, following)
             else:
                 tl.store(out_ptr + offsets, total, mask=offsets < n)
-                tld.store(out_ptr + offsets, total, following, mask=offsets < n)
-                tld.signal(flags + ranks + 1, following)
+                if ranks > 1:
+                    tld.store(out_ptr + offsets, total, following, mask=offsets < n)
+                    tld.signal(flags + ranks + 1, following)
         for step in range(1, ranks):
             tld.wait(flags + ranks + step)
             if step < ranks - 1:

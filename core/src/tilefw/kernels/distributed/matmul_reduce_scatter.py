@@ -11,7 +11,7 @@ from typing import Any
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, meet, part, words
 from tilefw.kernels.distributed.reduce_scatter import reduce_scatter
 
 
@@ -40,7 +40,7 @@ def multiply_and_scatter(
         rows, columns = block // blocks_n * BLOCK_M + tl.arange(0, BLOCK_M), block % blocks_n * BLOCK_N + tl.arange(0, BLOCK_N)
         part = product_block(a_ptr, b_ptr, keeper * m + rows, columns, (keeper + 1) * m, n, k, BLOCK_K)
         inside = (rows[:, None] < m) & (columns[None, :] < n)
-        tld.store(parts_ptr + tld.rank() * m * n + rows[:, None] * n + columns[None, :], part, keeper, mask=inside)
+        tld.store(parts_ptr + tld.rank().to(tl.int64) * m * n + rows[:, None] * n + columns[None, :], part, keeper, mask=inside)
         tld.signal(flags_ptr + block, keeper, op="add")
     for block in range(tl.program_id(0), blocks, tl.num_programs(0)):
         rows, columns = block // blocks_n * BLOCK_M + tl.arange(0, BLOCK_M), block % blocks_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -49,7 +49,7 @@ def multiply_and_scatter(
         tld.wait(flags_ptr + block, value=ranks)
         total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for source in range(ranks):
-            total += tl.load(parts_ptr + source * m * n + offsets, mask=inside, other=0)
+            total += tl.load(parts_ptr + tl.cast(source, tl.int64) * m * n + offsets, mask=inside, other=0)
         tl.store(out_ptr + offsets, total.to(out_ptr.dtype.element_ty), mask=inside)
     meet(words_ptr)
 
@@ -72,7 +72,7 @@ def matmul_reduce_scatter(
 ) -> Any:
     """Rows r of the sum over ranks of a · b on rank r, in fp32; a has as many rows for each rank."""
     (rows, k), n = a[0].shape, b[0].shape[1]
-    m = rows // node.num_ranks
+    m = part(node, rows)
     blocks = {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": block}
     if form == "bulk":
         products = node.zeros((rows, n), "float32", name="products")

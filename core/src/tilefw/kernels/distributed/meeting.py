@@ -1,4 +1,4 @@
-"""What collectives share: a node as they see it, the words by which programs of all ranks meet, and the order of blocks."""
+"""What collectives share: a node as they see it, the words by which programs of all ranks meet, and parts and blocks in order."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
+from tilefw.api.errors import LaunchError
 
 WORDS = 2
 """Of int64 for each program that meets those of its number on the other ranks."""
@@ -42,6 +43,15 @@ def store_to_all(out_ptr, value, offsets, inside):
     ranks = tld.num_ranks()
     for step in range(ranks):
         tld.store(out_ptr + offsets, value, (tld.rank() + step + 1) % ranks, mask=inside)
+
+
+def part(node: SymmetricNode, extent: int) -> int:
+    """What of so many elements or rows each rank has. Raises LaunchError TFW0872."""
+    if extent % node.num_ranks:
+        raise LaunchError(
+            f"an extent of {extent} has no {node.num_ranks} equal parts", code="TFW0872", help="pad it to a multiple of the ranks"
+        )
+    return extent // node.num_ranks
 
 
 def words(node: SymmetricNode, programs: int) -> Any:

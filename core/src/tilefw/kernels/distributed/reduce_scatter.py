@@ -7,7 +7,7 @@ from typing import Any
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, sum_of_ranks, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, meet, part, sum_of_ranks, words
 
 
 @tilefw.jit
@@ -26,7 +26,7 @@ FORMS = {"pull": scatter_sums}
 
 def reduce_scatter(node: SymmetricNode, x: Any, form: str = "pull", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """Part r of the sum of the arrays x on rank r; x divides into as many parts as there are ranks."""
-    n = x[0].size // node.num_ranks
+    n = part(node, x[0].size)
     out = node.zeros((n,), x[0].dtype, name="sums")
     node.launch(FORMS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)
     return out
