@@ -22,8 +22,8 @@ class FunctionAttributes:
 
     `workgroup`: threads along x, y and z; None where nobody told, as in a piece of code that a test of a pass takes: it cannot be
     launched. `parameters`: in order, at their offsets in the argument block. `shared_bytes`: shared memory of a workgroup, 0 for
-    none, whose first byte is at a multiple of `shared_align` bytes. `acquires`: an atomic may tell the kernel of what others
-    wrote, so that memory that the kernel only reads may change between two loads. `remarks`: what its user should learn.
+    none, whose first byte is at a multiple of `shared_align` bytes. `acquires`: an atomic or a fence may tell the kernel of what
+    others wrote, so that memory that the kernel only reads may change between two loads. `remarks`: what its user should learn.
     `workgroups` make a program together, as a cluster along x.
 
     Register assignment sets these three, by register file. `registers`: the highest that is used + 1; None before assignment.

@@ -75,7 +75,7 @@ def select(function: FuncOp, chip: LaneChip, target: str) -> Function:
         workgroup=(chip.lanes * waves // workgroups, 1, 1), workgroups=workgroups,
         parameters=parameters(function, chip.pointer_bits, chip.description.copy_engine),
         shared_bytes=shared.bytes, shared_align=shared.align, remarks=remarks_of(function),
-        acquires=any(isinstance(op, lane.AtomicOp) and op.acquires for op in nested_ops(function)),
+        acquires=any(isinstance(op, lane.AtomicOp | lane.FenceOp) and op.acquires for op in nested_ops(function)),
     )
     machine = Function(function.sym_name.data, target, attributes)
     selector = Selector(machine, chip)
