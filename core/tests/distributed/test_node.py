@@ -76,7 +76,7 @@ def test_a_deadlock_says_who_waits_for_which_word(target, seed):
     """The producer tells its own rank, and the consumer waits for its own flag: nobody ever sets it."""
     node = tilefw.node(target, 2)
     x, buffer, result = filled(node), node.zeros((N,), name="buffer"), node.zeros((N,), name="result")
-    flags = node.zeros((2,), "int32", name="flags")
+    flags = node.zeros((2,), "int32")  # it is called as the kernels' parameter
     wrong = (0, kernels.producer, (2,), (x, buffer, flags, N, 0, 0, node.heap_bases, 256))
     waits = (1, kernels.consumer, (2,), (buffer, flags, result, N, 256))
     with pytest.raises(tilefw.CheckError) as raised:

@@ -68,6 +68,7 @@ def run(
         f"executing {len(launches)} launches at once on {target.name}", {**target.facts, "launches": titles, "seed": seed},
         lambda: artifact.text, target.executors.clear,
     )
+    heap.given((name, array.start) for name, array in _arrays(launches))
     with executor.lock, contextlib.ExitStack() as allocated, crash:
         symmetric = _symmetric(executor, heap, allocated)
         placed = [*symmetric, *_ordinary(executor, launches, symmetric, allocated)]
@@ -117,13 +118,22 @@ def _options(where: LaunchSite, device: JointDevice, seed: int, number: int) -> 
     return replace(where.options, checks=where.options.checks & device.joint_checks, seed=seed + number if seed else 0)
 
 
+def _arrays(launches: Sequence[RankLaunch]) -> list[tuple[str, HostArray]]:
+    """Those that the launches are given, by the names of their parameters."""
+    return [
+        (p.name, a) for one in launches for p, a in zip(one.made.entry.parameters, one.made.args, strict=True)
+        if isinstance(a, HostArray)
+    ]
+
+
 def _symmetric(executor: Executor, heap: SymmetricHeap, allocated: contextlib.ExitStack) -> list[_PlacedMemory]:
     """Every array of every heap, at its address."""
     device, placed = executor.device, list[_PlacedMemory]()
     assert isinstance(device, PlacingDevice)
     for array in heap.arrays:
         for rank, (base, host) in enumerate(zip(heap.bases, array.arrays, strict=True)):
-            handle = device.place(base + array.offset, host.nbytes, label=f"{array.name} of rank {rank}", element=host.dtype.name)
+            label = f"{heap.called(array)} of rank {rank}"
+            handle = device.place(base + array.offset, host.nbytes, label=label, element=host.dtype.name)
             placed.append(_filled(executor, handle, host.ctypes.data, host.reshape(-1).view(np.uint8), allocated))
     return placed
 
@@ -133,10 +143,7 @@ def _ordinary(
 ) -> list[_PlacedMemory]:
     """The other arrays of the launches: one that several ranks are given is one memory. What lies within a symmetric array, as a
     buffer of a part of it does, is there already."""
-    named = [
-        (p.name, a) for one in launches for p, a in zip(one.made.entry.parameters, one.made.args, strict=True)
-        if isinstance(a, HostArray) and not any(part.holds(a) for part in symmetric)
-    ]
+    named = [(name, a) for name, a in _arrays(launches) if not any(part.holds(a) for part in symmetric)]
     placed = []
     for storage in storages(named):
         handle = executor.device.allocate(storage.nbytes, label=storage.label, readonly=storage.readonly, element=storage.element)

@@ -197,7 +197,7 @@ class DeviceNode:
         """What a rank is given of an argument."""
         if isinstance(value, SymmetricArray):
             if len(value) != self.num_ranks or value not in self.heap.arrays:
-                raise LaunchError(f"{value.name} is a symmetric array of another node", code="TFW0874")
+                raise LaunchError(f"{value.name or 'an argument'} is a symmetric array of another node", code="TFW0874")
             return value[rank]
         if isinstance(value, list) and len(value) == self.num_ranks:
             return self._of_rank(value[rank], rank)

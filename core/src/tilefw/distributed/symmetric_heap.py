@@ -6,7 +6,7 @@ out of one walks into nothing; a pointer that was never translated names an arra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,10 @@ MOST_RANKS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SymmetricArray:
-    """An array that every rank has, at one offset of its heap; `[rank]` is that rank's, a NumPy array."""
+    """An array that every rank has, at one offset of its heap; `[rank]` is that rank's, a NumPy array. `name` is the user's for
+    it."""
 
-    name: str
+    name: str | None
     offset: int
     arrays: tuple[np.ndarray, ...]
 
@@ -65,6 +66,7 @@ class SymmetricHeap:
         self.bases = tuple(FIRST_BASE + BASE_STEP * rank for rank in range(ranks))
         self.arrays: list[SymmetricArray] = []
         self._next = 0
+        self._parameters: dict[int, str] = {}  # by offset: as which one an array without a name was last given to a kernel
 
     @property
     def end(self) -> int:
@@ -90,9 +92,20 @@ class SymmetricHeap:
             )
         taken = first.nbytes + GAP
         self._next += taken + -taken % ALIGNMENT
-        made = SymmetricArray(name or f"array {len(self.arrays)}", offset, tuple(arrays))
+        made = SymmetricArray(name, offset, tuple(arrays))
         self.arrays.append(made)
         return made
+
+    def given(self, arguments: Iterable[tuple[str, int]]) -> None:
+        """Kernels are given, as parameters of these names, what is at these addresses of the host."""
+        known = {host.ctypes.data: array for array in self.arrays for host in array.arrays}
+        for parameter, start in arguments:
+            if start in known:
+                self._parameters[known[start].offset] = parameter
+
+    def called(self, array: SymmetricArray) -> str:
+        """The name of an array in messages: its own, or that of the parameter for which it was given."""
+        return array.name or self._parameters.get(array.offset) or f"array {self.arrays.index(array)}"
 
     def place(self, address: int) -> str:
         """What is at an address, as messages say it."""
@@ -105,9 +118,9 @@ class SymmetricHeap:
                 return f"heap + {offset:#x} of rank {rank}"
             array, beyond = before[-1], offset - before[-1].offset - before[-1].nbytes
             if beyond >= 0:
-                return f"{beyond} bytes behind the end of {array.name} on rank {rank} (heap + {offset:#x})"
+                return f"{beyond} bytes behind the end of {self.called(array)} on rank {rank} (heap + {offset:#x})"
             element = (offset - array.offset) // array.dtype.itemsize
-            return f"element {element} of {array.name} on rank {rank} (heap + {offset:#x})"
+            return f"element {element} of {self.called(array)} on rank {rank} (heap + {offset:#x})"
         return f"{address:#x}"
 
 
