@@ -1,4 +1,4 @@
-"""What a kernel has acquired is not read through the scalar cache, which no acquire invalidates, be it by an atomic or by a fence."""
+"""What a kernel has acquired, by an atomic or by a fence, is not read through the scalar cache, which no acquire invalidates."""
 
 from __future__ import annotations
 
