@@ -74,6 +74,31 @@ def test_weights_that_stay_are_copied_once_and_again_when_they_change():
         assert torch.allclose(run(x), model(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_a_forward_pass_saved_is_no_weight_of_the_backward_one(dynamic):
+    """An input that NumPy fills anew for each step is saved for the gradient of the weight, as sizes are."""
+    model, memory = torch.nn.Linear(16, 8), torch.randn(4, 16).numpy()
+    run = torch.compile(model, backend="tilefw", options={"target": TARGET, "weights": "resident"}, dynamic=dynamic)
+    x = torch.from_numpy(memory)
+    for number in range(2):
+        memory[:] = torch.randn(4, 16).numpy()
+        found, due = (torch.autograd.grad(one(x).sin().sum(), model.weight)[0] for one in (run, model))
+        assert torch.allclose(found, due, rtol=1e-4, atol=1e-5), number
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_an_optimizers_step_writes_weights_that_stay(fused):
+    """A fused one does not count versions."""
+    model, x = torch.nn.Linear(16, 8), torch.randn(4, 16)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=fused)
+    run, _ = compiled(model, weights="resident")
+    for _ in range(2):
+        with torch.no_grad():
+            assert torch.allclose(run(x), model(x), rtol=1e-4, atol=1e-5)
+        model(x).sin().sum().backward()
+        optimizer.step()
+
+
 def test_a_graph_that_is_gone_holds_nothing_on_the_device():
     device = executor_for(find_target(TARGET), "sim").device
     before = device.memory_info()["used"]

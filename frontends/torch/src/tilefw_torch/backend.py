@@ -81,9 +81,11 @@ def tilefw(
         with compiling(compile):
             graph = compile_fx_inner(*args, **keywords)
         weights = keywords.get("static_input_idxs", ()) if chosen.weights == "resident" else ()
+        # Of a backward pass PyTorch gives the places of all that the forward one saved, inputs and sizes among it.
+        stays = torch.nn.Parameter if keywords.get("is_backward") else torch.Tensor
         call = getattr(graph, "current_callable", None)
         if call is not None:  # the graph of no operator is a plain function
-            vars(graph)["current_callable"] = ResidentCall(call, chosen.target, chosen.keywords(), weights, kept)
+            vars(graph)["current_callable"] = ResidentCall(call, chosen.target, chosen.keywords(), weights, stays, kept)
         return graph
 
     with compiling(compile):

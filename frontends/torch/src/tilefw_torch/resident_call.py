@@ -2,21 +2,23 @@
 
 A tensor is copied in before the first kernel that has it, and back where the host looks at it: an operator that PyTorch runs, or
 the call's end. What PyTorch frees meanwhile is not copied back. Weights stay from call to call where that is asked for; PyTorch's
-count of a tensor's versions says whether one has changed.
+count of a tensor's versions says whether one has changed, and an optimizer's step that it has: fused optimizers count nothing.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.hooks import RemovableHandle
 
 from tilefw.runtime import config
 from tilefw.runtime.debugged import DEBUGGER
@@ -29,26 +31,35 @@ Versions = dict[tuple[int, int], tuple[int, ...]]  # by the start of a tensor's 
 
 
 class ResidentCall:
-    """A compiled graph as a function of its inputs, which it empties as PyTorch's own does. `weights` are the places of inputs that
-    stay on the device after a call."""
+    """A compiled graph as a function of its inputs, which it empties as PyTorch's own does. Inputs of type `kept` at the places
+    `weights` stay on the device after a call."""
 
     def __init__(
-        self, call: Callable[[Any], Any], target: str, keywords: Mapping[str, Any], weights: Sequence[int], report: CompileReport
+        self, call: Callable[[Any], Any], target: str, keywords: Mapping[str, Any], weights: Sequence[int],
+        kept: type[torch.Tensor], report: CompileReport,
     ) -> None:
         self.call, self.report = call, report
-        self._target, self._keywords, self._weights = target, dict(keywords), tuple(weights)
+        self._target, self._keywords, self._weights, self._kept = target, dict(keywords), tuple(weights), kept
         self._between: list[Residence] = []  # at most one; none while a call has it
         self._lock = threading.Lock()
-        weakref.finalize(self, _closed, self._between)
+        hook = register_optimizer_step_post_hook(_forgetting(weakref.ref(self))) if weights else None
+        weakref.finalize(self, _closed, self._between, hook)
 
     def __call__(self, inputs: Any) -> Any:
         resolved = config.resolve(config.settings(self._target, **self._keywords))
         executor = executor_for(find_target(self._target), resolved.executor)
         if not keeps(executor.device) or DEBUGGER.get() is not None:
             return self.call(inputs)
-        versions = _versions([inputs[place] for place in self._weights])
+        versions = _versions([one for place in self._weights if isinstance(one := inputs[place], self._kept)])
         with self._residence(executor, versions) as residence, residence.opened(), _HostOperators(residence):
             return self.call(inputs)
+
+    def forget(self, written: Set[tuple[int, int]]) -> None:
+        """These stretches of memory, by their starts and numbers of bytes, do not stay: they have been written."""
+        found = self._taken()
+        if found is not None:
+            found.keep({key: held for key, held in found.marks().items() if key not in written})
+            self._give_back(found)
 
     @contextmanager
     def _residence(self, executor: Executor, versions: Versions) -> Iterator[Residence]:
@@ -91,8 +102,7 @@ class _HostOperators(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for leaf in tree_leaves((args, kwargs)):
             if isinstance(leaf, torch.Tensor) and leaf.device.type == "cpu" and leaf.layout == torch.strided:
-                storage = leaf.untyped_storage()
-                self._residence.leave(storage.data_ptr(), storage.nbytes())
+                self._residence.leave(*_memory(leaf))
         token = RESIDENCE.set(None)
         try:
             return func(*args, **(kwargs or {}))
@@ -105,10 +115,25 @@ def _versions(tensors: Sequence[torch.Tensor]) -> Versions:
     found: Versions = {}
     for tensor in tensors:
         if not tensor.is_inference():
-            storage = tensor.untyped_storage()
-            key = storage.data_ptr(), storage.nbytes()
+            key = _memory(tensor)
             found[key] = (*found.get(key, ()), tensor._version)
     return found
+
+
+def _memory(tensor: torch.Tensor) -> tuple[int, int]:
+    """Where a tensor's memory starts, and its number of bytes."""
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
+
+
+def _forgetting(reference: weakref.ref[ResidentCall]) -> Callable[..., None]:
+    """What PyTorch calls behind each optimizer's step. One that is being compiled writes nothing, and its graph counts versions."""
+
+    def hook(optimizer: torch.optim.Optimizer, args: Any, keywords: Any) -> None:
+        if not torch.compiler.is_compiling() and (call := reference()) is not None:
+            call.forget({_memory(one) for group in optimizer.param_groups for one in group["params"]})
+
+    return hook
 
 
 def _watched(storage: torch.UntypedStorage) -> Callable[[], bool]:
@@ -117,6 +142,8 @@ def _watched(storage: torch.UntypedStorage) -> Callable[[], bool]:
     return lambda: not reference.expired()
 
 
-def _closed(between: list[Residence]) -> None:
+def _closed(between: list[Residence], hook: RemovableHandle | None) -> None:
+    if hook is not None:
+        hook.remove()
     for residence in between:
         residence.close()
