@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 tilefw_torch = pytest.importorskip("tilefw_torch")
 
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
 from tilefw.runtime.executor import executor_for  # noqa: E402
 from tilefw.runtime.plugins.loader import find_target  # noqa: E402
 
@@ -43,6 +45,23 @@ def test_an_operator_on_the_host_sees_and_gives_what_is_newest():
     x = torch.randn(3, 3)
     run, report = compiled(model)
     assert torch.allclose(run(x), model(x), rtol=1e-4, atol=1e-5) and report.fallbacks and report.launches >= 2
+
+
+@pytest.mark.filterwarnings("ignore::tilefw_torch.FallbackWarning")
+def test_an_operator_that_calls_others_on_the_host_is_one_operator():
+    """Activations that are dropped at random, and computed again for the gradient, by PyTorch's own numbers."""
+    layer, x = torch.nn.Linear(16, 16), torch.randn(4, 16, requires_grad=True)
+
+    def model(x):
+        return checkpoint(lambda y: torch.nn.functional.dropout(layer(y).sin(), 0.5).cos(), x, use_reentrant=False).sum()
+
+    run, _ = compiled(model)
+    gradients = []
+    for one in (run, model):
+        torch.manual_seed(3)
+        with torch._inductor.config.patch(fallback_random=True):
+            gradients += torch.autograd.grad(one(x), x)
+    assert torch.allclose(*gradients, rtol=1e-4, atol=1e-5)
 
 
 def test_what_a_graph_changes_of_its_inputs_is_changed():

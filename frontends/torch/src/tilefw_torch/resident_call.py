@@ -95,6 +95,8 @@ class ResidentCall:
 class _HostOperators(TorchDispatchMode):
     """Operators that PyTorch runs see the newest of what they are given, and may write it. Kernels that they launch copy."""
 
+    supports_higher_order_operators = True  # such as one that keeps the state of random numbers for what is computed again
+
     def __init__(self, residence: Residence) -> None:
         super().__init__()
         self._residence = residence
