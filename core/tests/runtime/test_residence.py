@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,6 +75,16 @@ def test_overlapping_arrays_and_arrays_that_may_not_be_written_are_never_old(exe
         assert (out == 3).all()
         launch(out, later)
     assert list(np.frombuffer(memory, np.float32)) == [9, 9, 3, 3, 3, 3, 6, 7]
+
+
+@pytest.mark.parametrize("empty_first", [True, False])
+def test_an_array_without_elements_has_no_byte_of_one_that_begins_there(executor, empty_first) -> None:
+    x = np.arange(4, dtype=np.float32)
+    empty = SimpleNamespace(__array_interface__={"data": (x.ctypes.data, False), "shape": (0,), "typestr": "<f4", "version": 3})
+    with Residence(executor.device, executor.lock).opened() as residence:
+        copy[(1,)](*((empty, x) if empty_first else (x, empty)), 0, BLOCK=4, target="toy-1")
+        launch(x, x)
+        assert residence.written_bytes == x.nbytes
 
 
 def test_a_residence_is_none_for_the_interpreter_and_for_devices_on_the_hosts_memory() -> None:

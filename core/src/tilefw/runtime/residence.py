@@ -32,7 +32,7 @@ class _ResidentArray:
 
     def meets(self, start: int, nbytes: int) -> bool:
         """Whether it has a byte of this stretch."""
-        return self.storage.start < start + max(nbytes, 1) and start < self.storage.start + max(self.storage.nbytes, 1)
+        return self.storage.start < start + nbytes and start < self.storage.start + self.storage.nbytes
 
 
 class Residence:
