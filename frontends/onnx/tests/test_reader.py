@@ -43,6 +43,26 @@ def test_a_model_agrees_with_onnx_and_every_launch_with_the_reference(name, targ
     assert np.abs(found - due).max() < 1e-5 * measured.magnitude and measured.absolute < 1e-5 * measured.magnitude
 
 
+FLOATS, INTEGERS = np.array([0, -0.4, 0.6, 70]), np.array([0, -3, 17, 100], np.int32)
+
+
+@pytest.mark.parametrize("given, through, due", [
+    (FLOATS.astype(np.float16), ["BOOL"], FLOATS != 0), (FLOATS, ["BOOL"], FLOATS != 0),
+    (INTEGERS, ["FLOAT8E5M2", "BOOL"], INTEGERS != 0),
+    (INTEGERS, ["FLOAT8E4M3FN", "INT8"], [0, -3, 16, 96]),  # 17 and 100 lie halfway: to the even ones of 16, 18 and of 96, 104
+])
+def test_what_is_not_zero_is_cast_to_true_and_integers_become_small_floats_and_are_made_of_them(given, through, due):
+    kinds = [TensorProto.DataType.Value(kind) for kind in through]
+    nodes = [helper.make_node("Cast", [f"v{place}"], [f"v{place + 1}"], to=kind) for place, kind in enumerate(kinds)]
+    told = [helper.make_tensor_value_info("v0", helper.np_dtype_to_tensor_dtype(given.dtype), given.shape)]
+    results = [helper.make_tensor_value_info(f"v{len(kinds)}", kinds[-1], given.shape)]
+    imports = [helper.make_opsetid("", 20)]
+    model = helper.make_model(helper.make_graph(nodes, "g", told, results), opset_imports=imports, ir_version=10)
+    with Session(compile_graph(graph_of(model, "casts"), "reference")) as session:
+        ((_, found),) = session.run({"v0": given}).items()
+    np.testing.assert_array_equal(found, due)
+
+
 def test_shapes_that_are_computed_reshapes_and_constants_cost_no_launch_and_layers_share_kernels():
     model, _ = small_models.encoder(layers=2)
     graph = graph_of(model, "encoder")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tilefw.api.dtypes import DType, dtype
 from tilefw.kernels import formats
-from tilefw_onnx.lowerings.node import UNSIGNED_EXPONENT, Node
+from tilefw_onnx.lowerings.node import UNSIGNED_EXPONENT, Node, NodeTensor
 from tilefw_onnx.lowerings.text import KernelText, cover, spelled
 
 
@@ -16,13 +16,15 @@ def cast(node: Node) -> KernelText:
     text = KernelText(node)
     cover(text, out.size)
     x = text.load(source, "index", "inside")
+    if any(_is_small_float(one) and dtype(other.dtype).is_int for one, other in ((source, out), (out, source))):
+        x = f"{x}.to(tl.float32)"
     if source.onnx_type == UNSIGNED_EXPONENT:
         text.add(f"result = {_from_exponent(x)}.to({spelled(out.dtype)})")
     elif out.onnx_type == UNSIGNED_EXPONENT:
         text.add(f"result = functions.exponent_above({x}.to(tl.float32))")
     elif dtype(out.dtype).bits <= 8 and dtype(out.dtype).is_float and not node.attributes.get("saturate", 1):
         text.add(f"result = {_overflowing(x, dtype(out.dtype))}")
-    elif dtype(out.dtype).bits < 8 and dtype(out.dtype).is_int and dtype(source.dtype).is_float:
+    elif 1 < dtype(out.dtype).bits < 8 and dtype(out.dtype).is_int and dtype(source.dtype).is_float:
         # Through a wider integer: ONNX keeps the low bits of the truncated number.
         text.add(f"result = {x}.to(tl.int32).to({spelled(out.dtype)})")
     elif dtype(out.dtype).specials == "finite" and dtype(out.dtype).bits < 8:
@@ -44,6 +46,11 @@ def bitcast(node: Node) -> KernelText:
     text.add(f"result = {x}.to({spelled(out.dtype)}{', bitcast=True' if same else ''})")
     text.store(out, "index", "result", "inside")
     return text
+
+
+def _is_small_float(tensor: NodeTensor) -> bool:
+    """Whether the elements are floats that kernels make integers of, and of integers, by way of float32 alone."""
+    return dtype(tensor.dtype).is_float and dtype(tensor.dtype).bits <= 8
 
 
 def _from_exponent(x: str) -> str:
