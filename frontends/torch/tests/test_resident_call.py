@@ -9,9 +9,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 tilefw_torch = pytest.importorskip("tilefw_torch")
 
+from tilefw_torch import resident_call  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from tilefw.runtime.executor import executor_for  # noqa: E402
+from tilefw.runtime.executor import Executor, executor_for  # noqa: E402
 from tilefw.runtime.plugins.loader import find_target  # noqa: E402
 
 TARGET = "nvidia-sm80"
@@ -116,6 +117,21 @@ def test_an_optimizers_step_writes_weights_that_stay(fused):
             assert torch.allclose(run(x), model(x), rtol=1e-4, atol=1e-5)
         model(x).sin().sum().backward()
         optimizer.step()
+
+
+def test_what_stayed_on_a_device_is_freed_when_launches_run_on_another(monkeypatch):
+    target = find_target(TARGET)
+    device = executor_for(target, "sim").device
+    before = device.memory_info()["used"]
+    model, x = torch.nn.Linear(16, 16), torch.randn(4, 16)
+    run, _ = compiled(model, weights="resident")
+    with torch.no_grad():
+        run(x)
+        assert device.memory_info()["used"] > before
+        other = Executor(target.backend.simulator())
+        monkeypatch.setattr(resident_call, "executor_for", lambda *said: other)
+        run(x)
+    assert device.memory_info()["used"] == before
 
 
 def test_a_graph_that_is_gone_holds_nothing_on_the_device():

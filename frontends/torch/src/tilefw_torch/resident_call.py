@@ -65,7 +65,10 @@ class ResidentCall:
     def _residence(self, executor: Executor, versions: Versions) -> Iterator[Residence]:
         """The one of the call before, with those weights that are as they were, or a new one."""
         found = self._taken()
-        if found is None or found.device is not executor.device:
+        if found is not None and found.device is not executor.device:  # launches run elsewhere since
+            found.close()
+            found = None
+        if found is None:
             found = Residence(executor.device, executor.lock, _watched)
         found.keep({key: held for key, held in found.marks().items() if versions.get(key) == held})
         written, read = found.written_bytes, found.read_bytes
