@@ -106,17 +106,18 @@ def test_what_a_forward_pass_saved_is_no_weight_of_the_backward_one(dynamic):
         assert torch.allclose(found, due, rtol=1e-4, atol=1e-5), number
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_an_optimizers_step_writes_weights_that_stay(fused):
+@pytest.mark.parametrize("fused, compile", [(False, False), (True, False), (True, True)])
+def test_an_optimizers_step_writes_weights_that_stay(fused, compile):
     """A fused one does not count versions."""
     model, x = torch.nn.Linear(16, 8), torch.randn(4, 16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=fused)
     run, _ = compiled(model, weights="resident")
-    for _ in range(2):
+    step = torch.compile(lambda: optimizer.step(), backend="aot_eager") if compile else optimizer.step
+    for _ in range(3):
         with torch.no_grad():
             assert torch.allclose(run(x), model(x), rtol=1e-4, atol=1e-5)
         model(x).sin().sum().backward()
-        optimizer.step()
+        step()
 
 
 def test_what_stayed_on_a_device_is_freed_when_launches_run_on_another(monkeypatch):

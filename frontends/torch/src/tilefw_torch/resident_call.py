@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -132,13 +132,15 @@ def _memory(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _forgetting(reference: weakref.ref[ResidentCall]) -> Callable[..., None]:
-    """What PyTorch calls behind each optimizer's step. One that is being compiled writes nothing, and its graph counts versions."""
+    """What PyTorch calls behind each optimizer's step, a compiled one too: a fused one counts no versions there either."""
 
     def hook(optimizer: torch.optim.Optimizer, args: Any, keywords: Any) -> None:
-        if not torch.compiler.is_compiling() and (call := reference()) is not None:
-            call.forget({_memory(one) for group in optimizer.param_groups for one in group["params"]})
+        if (call := reference()) is not None:
+            parameters = (one for group in optimizer.param_groups for one in group["params"])
+            # Others, such as those split over a system, may have no memory that one can ask for.
+            call.forget({_memory(one) for one in parameters if type(one) in (torch.Tensor, torch.nn.Parameter)})
 
-    return hook
+    return cast("Callable[..., None]", torch.compiler.disable(hook))
 
 
 def _watched(storage: torch.UntypedStorage) -> Callable[[], bool]:
