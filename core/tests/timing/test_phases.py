@@ -10,6 +10,7 @@ from tilefw.timing.phases import phases_of, settled
 from tilefw.timing.processor import ProcessorModel
 from tilefw.timing.sharing import Sharing
 from tilefw.timing.streams import WaveAccess, WaveStream
+from tilefw.timing.without import Subject, idle_lanes
 
 LINES = code("begin", "bulk", "try", "again", "add 1 1")
 ROLES = ["phase", "bulk", "await", "", ""]
@@ -51,3 +52,11 @@ def test_waits_for_what_no_engine_copies_are_refused() -> None:
         phases_of([stream(0, 3, elected=False)], ROLES)
     assert caught.value.code == "TFW0666"
     assert phases_of([WaveStream(0, 0, [4, 4])], ROLES) is None
+
+
+def test_a_wave_is_not_idle_whose_copies_others_wait_for() -> None:
+    copying, storing = stream(0, 3), stream(1, 3, elected=False)
+    storing.accesses[len(storing.instructions) - 1] = [WaveAccess("write", tuple(range(64)), 0, 2000, size=128)]
+    made = chip(cost=lambda instruction: PHASED[instruction.mnemonic])
+    spared = idle_lanes(Subject(made, LINES, 32, [copying, storing], room=1, most=1))
+    assert spared is None or {kept.wave for kept in spared.waves} == {0, 1}

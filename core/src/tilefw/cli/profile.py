@@ -35,7 +35,7 @@ def main(summary: str, argv: list[str]) -> int:
 def _found(args: argparse.Namespace) -> list[LaunchProfile]:
     path, colon, function = args.kernel.rpartition(":")
     if colon and path.endswith(".py"):
-        _refuse(args, ("launch", "param"), f"a function of a Python file, which {path}:{function} is")
+        _refuse(args, ("launch", "param", "tuned"), f"a function of a Python file, which {path}:{function} is")
         return _of_function(args, path, function)
     if args.kernel.endswith(".py"):
         raise UsageError(f"which function of {args.kernel}?", code="TFW0916", help=f"write {args.kernel}:FUNCTION")
@@ -71,14 +71,18 @@ def _of_library(args: argparse.Namespace) -> list[LaunchProfile]:
     from tilefw.kernels.spec import load
 
     spec = load(args.kernel)
-    variants = [with_choice(spec, args)] + ([{**dict(args.param), **dict(args.against)}] if args.against else [])
     how = {"keywords": literals(args.option), "workgroups": args.workgroups, "warm": args.warm, "seed": args.seed}
-    return [profiled(spec, parameters, target, **how) for target in args.target or [None] for parameters in variants]
+    found = []
+    for target in args.target or [None]:
+        given = with_choice(spec, args, target)
+        variants = [given] + ([{**given, **dict(args.against)}] if args.against else [])
+        found += [profiled(spec, parameters, target, **how) for parameters in variants]
+    return found
 
 
 def _of_file(args: argparse.Namespace) -> list[LaunchProfile]:
     """Machine code is of one target, and has no parameters of a library kernel."""
-    _refuse(args, ("param", "against", "option"), "a file of machine code")
+    _refuse(args, ("param", "against", "option", "tuned"), "a file of machine code")
     if not args.launch:
         raise UsageError(
             f"how is {args.kernel} launched?", code="TFW0911", help="give --launch FILE; `tilefw simulate --help` shows such a file"

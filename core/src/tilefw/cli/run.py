@@ -108,7 +108,7 @@ def _parser(summary: str) -> Parser:
 
 
 def _script(args: argparse.Namespace, rest: list[str]) -> int:
-    for name in ("param", "option", "save_temps", "json"):
+    for name in ("param", "option", "save_temps", "json", "tuned"):
         if getattr(args, name):
             raise UsageError(f"--{name.replace('_', '-')} does not go with a script", code="TFW0917")
     from tilefw.cli.scripts import run_program
@@ -146,7 +146,7 @@ def _library(args: argparse.Namespace) -> int:
         require_no_collective(args.kernel)
         raise
     verdict = verify(
-        spec, with_choice(spec, args), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
+        spec, with_choice(spec, args, args.target), args.target, keep_levels=keep_levels, keywords=keywords(args), **execution(args)
     )
     if args.save_temps and verdict.artifact is not None:
         _save(args.save_temps, verdict.kernel, verdict.artifact)

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +43,14 @@ def main(summary: str, argv: list[str]) -> int:
     resolved = config.resolve(config.settings(args.target, executor="sim", seed=args.seed))
     find_target(resolved.target).backend.timing()  # says what the target lacks
     task = _task(args, resolved)
-    search = Search(task.over, task.start, task.launch, tuned_choices.search_record(task.key), _told, task.only)
+    stated = {name: value for name, value in vars(args).items() if name not in ("resume", "json", "target")}
+    record = tuned_choices.search_record(task.key, stated)
+    search = Search(task.over, task.start, task.launch, record, _told, task.only)
     if args.resume:
         print(f"{search.resume()} configurations were timed before", file=sys.stderr)
-    elif search.record is not None:
-        search.record.unlink(missing_ok=True)
+    elif record is not None:
+        with suppress(OSError):
+            record.unlink()
     try:
         best = search.run()
     except KeyboardInterrupt:
@@ -69,12 +73,12 @@ def _end(args: argparse.Namespace, task: _Tuned, search: Search, best: Trial, re
     if args.json:
         trials = [
             {
-                "configuration": dict(t.configuration), "seconds": None if t.bounded else t.seconds, "bounded": t.bounded, "why":
-                t.why,
+                "configuration": tuned_choices.plain(t.configuration), "seconds": None if t.bounded else t.seconds,
+                "bounded": t.bounded, "why": t.why,
             }
             for t in search.trials.values()
         ]
-        print_json("tune", {**told, "choice": dict(best.configuration), "kept": str(path or ""), "trials": trials})
+        print_json("tune", {**told, "choice": tuned_choices.plain(best.configuration), "kept": str(path or ""), "trials": trials})
         return 0
     words = " ".join(f"{name}={value}" for name, value in best.configuration.items())
     gain = f", {first.seconds / best.seconds:.2f} times as fast as the start" if first.seconds and best.seconds else ""
@@ -113,8 +117,9 @@ def _of_library(args: argparse.Namespace, resolved: Resolved) -> _Tuned:
 
     spec, given = load(args.kernel), dict(args.param)
     parameters = spec.resolve(given)
-    over = {name: values for name, values in space(spec.info).items() if name not in given} | _over(args)
-    if not over:
+    # What is given of that is the only value: the choice is made for it, and says so.
+    over = {name: (parameters[name],) if name in given else values for name, values in space(spec.info).items()} | _over(args)
+    if not over.keys() - given.keys():
         raise UsageError(f"{spec.name} has no parameter to choose", code="TFW0911", help="name them: --over block=256,512")
     for name in over:
         spec.resolve({name: str(over[name][0])})  # says which names there are
@@ -122,7 +127,7 @@ def _of_library(args: argparse.Namespace, resolved: Resolved) -> _Tuned:
 
     def launch(configuration: Configuration) -> Launchable:
         chosen = {**given, **{name: str(value) for name, value in configuration.items()}}
-        return launchable(spec, spec.resolve(chosen) and chosen, target, resolved, assemble=True)
+        return launchable(spec, chosen, target, resolved, assemble=True)
 
     start = {name: parameters[name] if parameters[name] in values else values[0] for name, values in over.items()}
     return _Tuned(spec.name, choice_key(spec, parameters, resolved.target), over, start, launch)
@@ -152,9 +157,10 @@ def _of_function(args: argparse.Namespace, path: str, name: str, resolved: Resol
 
     base = jit_function(kernel)
     names_of = set(base.arg_names)
-    types = [kind[1:] for kind in dict(args.signature).values() if kind.startswith("*")]
-    keys = {n: scalars[n] for n in (tuner.keys if tuner is not None else scalars) if n in scalars}
-    start = {n: values[0] for n, values in over.items()}
+    types = {n: kind[1:].partition(":")[0] for n, kind in dict(args.signature).items() if kind.startswith("*")}
+    values = {**constants, **scalars}
+    keys = {n: values[n] for n in (tuner.keys if tuner is not None else scalars) if n in values}
+    start = {n: choices[0] for n, choices in over.items()}
     return _Tuned(name, key_of_problem(base, resolved.target, keys, types), over, start, launch, only)
 
 

@@ -16,8 +16,8 @@ def add_tuned(parse: argparse.ArgumentParser) -> None:
     parse.add_argument("--tuned", action="store_true", help="a library kernel takes the configuration that `tilefw tune` has kept")
 
 
-def with_choice(spec: KernelSpec, args: argparse.Namespace) -> dict[str, Any]:
-    """The parameters that the command line gives, and with --tuned the kept choice for the others on the first target.
+def with_choice(spec: KernelSpec, args: argparse.Namespace, target: str | None) -> dict[str, Any]:
+    """The parameters that the command line gives, and with --tuned the choice that is kept for the others on a target.
 
     Raises UsageError TFW0911 where none is kept."""
     given = dict(args.param)
@@ -26,10 +26,9 @@ def with_choice(spec: KernelSpec, args: argparse.Namespace) -> dict[str, Any]:
     from tilefw.kernels.tuned import tuned
     from tilefw.runtime import config
 
-    first = args.target[0] if isinstance(args.target, list) else args.target
-    target = config.resolve(config.settings(first)).target
+    target = config.resolve(config.settings(target)).target
     found = tuned(spec, given, target)
-    if found.keys() == given.keys():
+    if found is None:
         raise UsageError(
             f"no configuration of {spec.name} is kept for this problem on {target}", code="TFW0911",
             help=f"tilefw tune {spec.name} --target {target} --param …",

@@ -20,20 +20,27 @@ from tilefw.language.dtypes import dtype
 
 
 class Reads:
-    """The free names of a kernel, found once, each a chain of attributes from a global: `("math", "pi")`."""
+    """The free names of a kernel, found once, each a chain of attributes from a global: `("math", "pi")`. `digest` is of its text
+    and place, `text` of its text alone."""
 
-    __slots__ = ("chains", "digest")
+    __slots__ = ("chains", "digest", "text")
 
     def __init__(self, kernel: Any) -> None:
         source = kernel.source
         said = (source.file, source.first_line, source.text, kernel.debug)
         self.digest = hashlib.sha256(repr(said).encode()).hexdigest()
+        self.text = hashlib.sha256(repr(said[2:]).encode()).hexdigest()
         self.chains = sorted(free_chains(source.tree))
 
 
 def cache_key(kernel: Any, watched: Watched | None = None) -> str:
     """The digest of a kernel and of all it reads, with the values that those have now. `watched` gains what was looked at."""
     return _Reading(Watched() if watched is None else watched).kernel(kernel, frozenset())
+
+
+def text_key(kernel: Any) -> str:
+    """As `cache_key`, wherever the file is and the kernel stands in it: for what is remembered of a kernel beside its code."""
+    return _Reading(Watched(), placed=False).kernel(kernel, frozenset())
 
 
 def function_key(function: types.FunctionType) -> str:
@@ -43,10 +50,10 @@ def function_key(function: types.FunctionType) -> str:
 
 class _Reading:
     """One walk over what a kernel reads. Each value is told as text that changes when the kernel would; `seen` are the functions
-    and classes that the walk is in the midst of."""
+    and classes that the walk is in the midst of. `placed`: where kernels stand counts."""
 
-    def __init__(self, watched: Watched) -> None:
-        self.watched = watched
+    def __init__(self, watched: Watched, placed: bool = True) -> None:
+        self.watched, self.placed = watched, placed
         self.host = HostReads(watched, self.said)
 
     def kernel(self, kernel: Any, seen: frozenset[int]) -> str:
@@ -57,12 +64,13 @@ class _Reading:
             reads = kernel._reads = Reads(kernel)
         self.watched.names.append((kernel.__dict__, "_reads", reads))
         seen |= {id(kernel)}
-        parts = [reads.digest]
+        own = reads.digest if self.placed else reads.text
+        parts = [own]
         parts += [f"{p.name} = {self.host.value(p.default, seen)}" for p in kernel.params if p.has_default]
         for chain in reads.chains:
             for value in self._values(chain, kernel.fn):
                 parts.append(f"{'.'.join(chain)}={self.said(value, seen)}")
-        return reads.digest if len(parts) == 1 else digest(parts)
+        return own if len(parts) == 1 else digest(parts)
 
     def _values(self, chain: tuple[str, ...], function: types.FunctionType) -> Iterator[Any]:
         """What a chain leads through, from the first value that is not a module: for `NAME.upper`, the string and its method."""

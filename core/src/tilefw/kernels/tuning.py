@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilefw.api.errors import CapacityError, CompileError, UsageError
+from tilefw.api.errors import CapacityError, CompileError, LaunchError, UsageError
 from tilefw.kernels.index import KernelInfo, ParameterInfo
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.recording import record
+from tilefw.runtime.tuned_choices import plain
 from tilefw.timing.bounds import least_seconds
 from tilefw.timing.launch_time import launch_time
 
@@ -73,9 +75,11 @@ class Search:
 
     def resume(self) -> int:
         """Take up the trials of before; gives how many."""
-        if self.record is None or not self.record.exists():
+        try:
+            lines = [] if self.record is None else self.record.read_text(errors="replace").splitlines()
+        except OSError:
             return 0
-        for line in self.record.read_text().splitlines():
+        for line in lines:
             try:
                 trial = Trial(**json.loads(line))
             except (TypeError, ValueError):
@@ -109,10 +113,11 @@ class Search:
         trial = self._timed(configuration)
         self.trials[_name(configuration)] = trial
         if self.record is not None:
-            self.record.parent.mkdir(parents=True, exist_ok=True)
-            with self.record.open("a") as file:
-                told = {"configuration": configuration, "seconds": trial.seconds, "why": trial.why, "bounded": trial.bounded}
-                file.write(json.dumps(told) + "\n")
+            told = {"configuration": plain(configuration), "seconds": trial.seconds, "why": trial.why, "bounded": trial.bounded}
+            with suppress(OSError):  # a folder that cannot be written: the search goes on, and cannot be resumed
+                self.record.parent.mkdir(parents=True, exist_ok=True)
+                with self.record.open("a") as file:
+                    file.write(json.dumps(told) + "\n")
         self.told(trial)
 
     def _timed(self, configuration: Configuration) -> Trial:
@@ -120,7 +125,7 @@ class Search:
         try:
             made = self.launch(configuration)
             chip, recorded = made.target.backend.timing(), record(made, BESIDE).launch
-        except (CapacityError, CompileError, UsageError) as error:
+        except (CapacityError, CompileError, LaunchError, UsageError) as error:
             return Trial(configuration, None, error.message)
         bound = least_seconds(chip, recorded)
         if best is not None and best.seconds is not None and bound >= best.seconds:
@@ -129,4 +134,4 @@ class Search:
 
 
 def _name(configuration: Mapping[str, Any]) -> str:
-    return json.dumps(sorted(configuration.items()))
+    return json.dumps(plain(configuration), sort_keys=True)

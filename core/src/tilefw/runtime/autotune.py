@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from numbers import Number
 from typing import Any
 from warnings import warn
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
 from tilefw.runtime.config import resolve, settings, tunes
 from tilefw.runtime.debugged import DEBUGGER
-from tilefw.runtime.tuned_choices import KEPT, kept, key_of_problem
+from tilefw.runtime.tuned_choices import KEPT, kept, key_of_problem, plain
 from tilefw.runtime.tuning_cost import Price, judged, price
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
@@ -224,12 +225,13 @@ class Autotuner:
     def _kept(self, candidates: list[Config], named: Mapping[str, Any], keywords: Mapping[str, Any]) -> Config | None:
         """The candidate that `tilefw tune` has chosen for the problem, if it has."""
         resolved = resolve(settings(keywords.get("target")))
-        types = [str(value.dtype).rpartition(".")[2] for value in named.values() if hasattr(value, "dtype")]
-        keys = {name: named[name] for name in self.keys if type(named.get(name)) in (int, float, bool)}
+        arrays = {name: value for name, value in named.items() if hasattr(value, "dtype") and not isinstance(value, Number)}
+        types = {name: str(array.dtype).rpartition(".")[2] for name, array in arrays.items()}
+        keys = {name: named[name] for name in self.keys if name in named and name not in arrays}
         choice = kept(key_of_problem(self.fn, resolved.target, keys, types))
         if choice is None:
             return None
-        found = next((config for config in candidates if config.all_kwargs() == choice), None)
+        found = next((config for config in candidates if plain(config.all_kwargs()) == choice), None)
         self.chosen_by = self.chosen_by if found is None else KEPT
         return found
 
@@ -290,7 +292,7 @@ class Autotuner:
 
     def _price(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> float:
         if self.do_bench is not None:
-            found = self.do_bench(lambda: self._bench_once(config, args, grid, keywords), quantiles=(0.5, 0.2, 0.8))
+            found = self.do_bench(lambda: self._launch_once(config, args, grid, keywords), quantiles=(0.5, 0.2, 0.8))
             return found[0] if isinstance(found, list | tuple) else found
         price, executor = self._bench_once(config, args, grid, keywords)
         for _ in range(_RUNS_ON_A_CARD - 1 if executor == "hw" else 0):
@@ -298,15 +300,19 @@ class Autotuner:
         return price
 
     def _bench_once(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> tuple[float, str]:
-        """What one launch cost, and which executor ran it."""
+        """What one launch cost, and which executor ran it. The model of time finds the arrays as the hook behind it leaves them."""
+        result = self._launch_once(config, args, grid, keywords)
+        if result is None:  # a hook has taken it over
+            return float("inf"), ""
+        found = self._underway.prices[config] = price(result)
+        return found.value, result.executor
+
+    def _launch_once(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
+        """A launch between its hooks."""
         everything, failure = {**self._named(keywords), **config.all_kwargs()}, None
         self.pre_hook(everything)
         try:
-            result = self._launch(config, args, grid, keywords)
-            if result is None:  # a hook has taken it over
-                return float("inf"), ""
-            found = self._underway.prices[config] = price(result)
-            return found.value, result.executor
+            return self._launch(config, args, grid, keywords)
         except Exception as error:
             failure = error
             raise

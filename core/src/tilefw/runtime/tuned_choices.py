@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,22 @@ KEPT = "what `tilefw tune` has kept"
 
 
 def problem_key(kernel: str, target: str, problem: Mapping[str, Any]) -> str:
-    """A name for a kernel (its name or source), a target and what of the launch is not chosen."""
+    """A name for a kernel (by its source), a target and what of the launch is not chosen."""
     told = json.dumps([kernel, target, sorted((name, str(value)) for name, value in problem.items())])
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
-def key_of_problem(kernel: Any, target: str, keys: Mapping[str, Any], dtypes: Sequence[str]) -> str:
-    """The key of a jit function with those values of autotune's keys and element types of its arrays."""
-    types = {f"type {number}": _type_name(name) for number, name in enumerate(dtypes)}
-    return problem_key(jit_function(kernel).cache_key_source(), target, {**keys, **types})
+def key_of_problem(kernel: Any, target: str, keys: Mapping[str, Any], dtypes: Mapping[str, str]) -> str:
+    """The key of a jit function with those values of autotune's keys and element types of its arrays, by their names."""
+    types = {f"type of {name}": _type_name(kind) for name, kind in dtypes.items()}
+    return problem_key(source_of(kernel), target, {**keys, **types})
+
+
+def source_of(kernel: Any) -> str:
+    """A digest of a kernel's text and of all it reads, wherever it stands."""
+    from tilefw.frontend.cachekey import text_key
+
+    return text_key(jit_function(kernel))
 
 
 def jit_function(kernel: Any) -> Any:
@@ -43,7 +50,7 @@ def _type_name(name: str) -> str:
 
 
 def kept(key: str) -> dict[str, Any] | None:
-    """The choice that was kept under a key, or None; a file that cannot be read counts as none."""
+    """The choice that was kept under a key, as `plain` tells it, or None; a file that cannot be read counts as none."""
     path = _path(key)
     if path is None:
         return None
@@ -51,7 +58,13 @@ def kept(key: str) -> dict[str, Any] | None:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return found.get("choice") if isinstance(found, dict) else None
+    choice = found.get("choice") if isinstance(found, dict) else None
+    return choice if isinstance(choice, dict) else None
+
+
+def plain(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as JSON has it: a value that JSON does not know, such as an element type, by its text."""
+    return json.loads(json.dumps(dict(configuration), default=str))
 
 
 def keep(key: str, choice: Mapping[str, Any], told: Mapping[str, Any]) -> Path | None:
@@ -61,14 +74,15 @@ def keep(key: str, choice: Mapping[str, Any], told: Mapping[str, Any]) -> Path |
         return None
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write.write(path, json.dumps({"choice": dict(choice), **told}, indent=1) + "\n")
+        atomic_write.write(path, json.dumps({"choice": plain(choice), **told}, indent=1) + "\n")
         return path
     return None
 
 
-def search_record(key: str) -> Path | None:
-    """Where a search writes down what it has timed, a line of JSON each."""
-    path = _path(key)
+def search_record(key: str, stated: Mapping[str, Any]) -> Path | None:
+    """Where a search for a choice writes down what it has timed, a line of JSON each; `stated` is all that was said of the search:
+    times of another one are not its own."""
+    path = _path(problem_key(key, "", stated))
     return None if path is None else path.with_suffix(".jsonl")
 
 

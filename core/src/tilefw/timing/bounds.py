@@ -10,7 +10,7 @@ from tilefw.timing.launch_time import RecordedLaunch, prepared
 
 def least_seconds(chip: ChipTiming, launch: RecordedLaunch) -> float:
     """No launch is faster by the model: pipes take the cycles of each instruction, schedulers issue one in a cycle, and shared
-    memory and the way to a processor's own cache move what they are asked for."""
+    memory is passed through as often as accesses ask for."""
     spread = launch.spread
     taken: dict[str, float] = defaultdict(float)
     slots = 0.0

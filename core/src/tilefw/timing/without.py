@@ -188,6 +188,8 @@ def idle_lanes(of: Subject) -> Without | None:
     if keep >= waves:
         return None
     chosen = set(sorted(asked, key=lambda wave: -asked[wave])[:keep])
+    begins = {number for number, i in enumerate(of.instructions) if of.chip.cost(i).role in ("phase", "bulk")}
+    chosen |= {s.wave for s in of.waves if begins.intersection(s.instructions)}  # others wait for what these begin
     return Without(of.chip, [stream for stream in of.waves if stream.wave in chosen])
 
 

@@ -61,8 +61,11 @@ def test_a_search_goes_on_where_it_was_interrupted(capsys: pytest.CaptureFixture
     assert len(timed) == len({json.dumps(one) for one in timed}), "nothing is timed twice"
 
 
-def test_autotune_chooses_by_the_model_and_takes_what_was_kept_without_tuning(tmp_path: Path) -> None:
+def test_autotune_chooses_by_the_model_and_takes_what_was_kept_without_tuning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "double.py"
+    monkeypatch.chdir(tmp_path)
     path.write_text(SOURCE)
 
     def launched():
@@ -75,11 +78,15 @@ def test_autotune_chooses_by_the_model_and_takes_what_was_kept_without_tuning(tm
     assert tuned.chosen_by == "the model of time"
     assert all(1e-6 < seconds < 1e-4 for seconds in tuned.configs_timings.values())
     assert tuned.best_config is min(tuned.configs_timings, key=tuned.configs_timings.__getitem__)
-    stated = ("--signature", "x_ptr=*fp32", "y_ptr=*fp32", "n=i32", "--scalar", "n=5000", "--extent", "x_ptr=20000", "y_ptr=20000")
-    assert main(["tune", f"{path}:double", "--target", "nvidia-sm80", *stated, "--grid", "cdiv(n, BLOCK)"]) == 0
+    types = ("--signature", "y_ptr=*fp32:16", "x_ptr=*fp32", "n=i32")
+    stated = (*types, "--scalar", "n=5000", "--extent", "x_ptr=20000", "y_ptr=20000")
+    assert main(["tune", "double.py:double", "--target", "nvidia-sm80", *stated, "--grid", "cdiv(n, BLOCK)"]) == 0
+    path.write_text("# The place of a kernel is no part of a problem.\n" + SOURCE)
     again = launched()
     assert again.chosen_by == KEPT and not again.configs_timings
     assert again.best_config in again.configs
+    path.write_text(SOURCE.replace("* 2", "* 3"))
+    assert launched().chosen_by == "the model of time", "another kernel's choice"
 
 
 def test_a_grid_that_is_no_arithmetic_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,3 +94,48 @@ def test_a_grid_that_is_no_arithmetic_is_refused(tmp_path: Path, capsys: pytest.
     path.write_text(SOURCE)
     assert main(["tune", f"{path}:double", "--target", "nvidia-sm80", "--signature", "n=i32", "--grid", "open('x')"]) != 0
     assert "is no arithmetic of the launch's values" in capsys.readouterr().err
+
+
+def test_a_search_does_not_go_on_from_one_over_other_values(capsys: pytest.CaptureFixture[str]) -> None:
+    both = ("tune", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "num_warps=1")
+    assert main([*both, "--over", "block=256,1024"]) == 0
+    capsys.readouterr()
+    assert main([*both, "--over", "block=128", "--resume", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [trial["configuration"]["block"] for trial in told["trials"]] == [128]
+    assert told["choice"] == {"block": 128, "num_warps": 1}, "a choice says what it was made for"
+
+
+def test_what_cannot_be_launched_is_one_refused_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "double.py"
+    path.write_text(SOURCE)
+    stated = ("--signature", "x_ptr=*fp32", "y_ptr=*fp32", "n=i32", "--scalar", "n=512", "--extent", "x_ptr=2048", "y_ptr=2048")
+    assert main(["tune", f"{path}:double", "--target", "nvidia-sm80", *stated, "--grid", "n // BLOCK", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["choice"]["BLOCK"] == 128 and "is empty" in told["trials"][1]["why"]
+
+
+def test_a_choice_that_cannot_be_read_or_kept_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("vector_add", "--target", "nvidia-sm80", "--param", "n=20000")
+    assert main(["tune", *asked, "--over", "block=256", "num_warps=1", "--json"]) == 0
+    Path(json.loads(capsys.readouterr().out)["kept"]).write_text('{"choice": ["block", 256]}')
+    assert main(["run", *asked, "--tuned"]) == 2
+    assert "no configuration of vector_add is kept" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TILEFW_CACHE_DIR", str(tmp_path / "file"))
+    assert main(["tune", *asked, "--over", "block=256", "num_warps=1"]) == 0
+    assert "kept nowhere" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("argv", [
+    ("run", "double.py"), ("run", "all_reduce", "--devices", "2"), ("profile", "double.py:double", "--target", "nvidia-sm80"),
+])
+def test_a_choice_is_refused_where_none_is_taken(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "double.py").write_text(SOURCE)
+    assert main([*argv, "--tuned"]) == 2
+    assert "--tuned does not go with" in capsys.readouterr().err
