@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tilefw.timing import without
 from tilefw.timing.chip_timing import ChipTiming
-from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, launch_time, prepared
+from tilefw.timing.launch_time import Neighbours, PredictedTime, RecordedLaunch, launch_time, prepared
 from tilefw.timing.without import Subject, Without
 
 LEAST = 0.02
@@ -53,16 +54,19 @@ _TAIL_CHANGE = "a number of workgroups that processors share evenly, or smaller 
 _FEW_CHANGE = "more and smaller workgroups, so that every processor has work"
 
 
-def causes(chip: ChipTiming, launch: RecordedLaunch, time: PredictedTime, warm: bool = False) -> tuple[Cause, ...]:
-    """The causes worth a word, the greatest first."""
+def causes(
+    chip: ChipTiming, launch: RecordedLaunch, time: PredictedTime, known: Neighbours, warm: bool = False
+) -> tuple[Cause, ...]:
+    """The causes worth a word, the greatest first; `known` are the launch's neighbours."""
     subject = Subject(
         chip, launch.own.instructions, launch.own.lanes, prepared(chip, launch), chip.resident_waves // max(1, launch.own.waves),
-        launch.spread.most,
+        launch.spread.most, launch.spilled,
     )
-    found = {name: time.cycles - _cycles(kind, subject, launch, warm, time) for name, kind in KINDS.items()}
+    again = partial(launch_time, launch=launch, warm=warm, known=known)
+    found = {name: time.cycles - _cycles(kind, subject, again, time) for name, kind in KINDS.items()}
     said = {name: kind.change for name, kind in KINDS.items()} | {TAIL: _TAIL_CHANGE, FEW: _FEW_CHANGE}
     spread = launch.spread
-    found[TAIL] = _last_workgroup(subject, launch, warm, time) * (spread.most - spread.workgroups / spread.active)
+    found[TAIL] = _last_workgroup(subject, launch, again, time) * (spread.most - spread.workgroups / spread.active)
     found[FEW] = time.cycles * (1 - spread.active / chip.processors)
     ranked = sorted(found.items(), key=lambda item: -item[1])
     return tuple(
@@ -70,7 +74,7 @@ def causes(chip: ChipTiming, launch: RecordedLaunch, time: PredictedTime, warm: 
     )
 
 
-def _last_workgroup(subject: Subject, launch: RecordedLaunch, warm: bool, time: PredictedTime) -> float:
+def _last_workgroup(subject: Subject, launch: RecordedLaunch, again: Callable[..., PredictedTime], time: PredictedTime) -> float:
     """Cycles that one workgroup more costs the processors that have it."""
     spread = launch.spread
     if spread.most == 1 or not spread.workgroups % spread.active:
@@ -80,9 +84,9 @@ def _last_workgroup(subject: Subject, launch: RecordedLaunch, warm: bool, time: 
     last = time.sampled[-1]
     fewer = Without(subject.chip, [stream for stream in subject.waves if stream.workgroup != last])
     alone = replace(launch, spread=replace(spread, most=spread.most - 1))
-    return time.cycles - launch_time(subject.chip, alone, warm, fewer).cycles
+    return time.cycles - again(subject.chip, launch=alone, without=fewer).cycles
 
 
-def _cycles(kind: _Inefficiency, subject: Subject, launch: RecordedLaunch, warm: bool, time: PredictedTime) -> float:
+def _cycles(kind: _Inefficiency, subject: Subject, again: Callable[..., PredictedTime], time: PredictedTime) -> float:
     changed = kind.without(subject)
-    return time.cycles if changed is None else launch_time(changed.chip, launch, warm, changed).cycles
+    return time.cycles if changed is None else again(changed.chip, without=changed).cycles

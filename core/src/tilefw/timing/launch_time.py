@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,19 +83,33 @@ def prepared(chip: ChipTiming, launch: RecordedLaunch) -> list[WaveStream]:
     return settled(streams(launch.own, own_workgroups(launch.spread)), roles)
 
 
-def launch_time(chip: ChipTiming, launch: RecordedLaunch, warm: bool = False, without: Without | None = None) -> PredictedTime:
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What workgroups have of one another: what they share of memory, and the part of them that each atomic instruction meets."""
+
+    sharing: Sharing
+    together: Mapping[int, float]
+
+
+def neighbours(chip: ChipTiming, launch: RecordedLaunch) -> Neighbours:
+    """As the launch was recorded: the same however fast the chip is."""
+    return Neighbours(Sharing(chip, launch.beginnings), contention((launch.beginnings, launch.own)))
+
+
+def launch_time(
+    chip: ChipTiming, launch: RecordedLaunch, warm: bool = False, without: Without | None = None, known: Neighbours | None = None
+) -> PredictedTime:
     """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much. `without`: other
-    streams, and what processors are spared."""
-    spread, sharing = launch.spread, Sharing(chip, launch.beginnings)
+    streams, and what processors are spared; `known`: its neighbours, where somebody has found them."""
+    spread, found = launch.spread, neighbours(chip, launch) if known is None else known
     waves = prepared(chip, launch) if without is None else without.waves
     ideal = REAL if without is None else without.ideal
-    together = contention((launch.beginnings, launch.own))
     own = tuple(dict.fromkeys(stream.workgroup for stream in waves))
     repeated = periods(waves)
 
     def timed(which: Sequence[WaveStream], rounds: int) -> Outcome:
-        memory = MemoryLevels(chip, sharing, spread.active, launch.nbytes if warm else None)
-        return ProcessorModel(chip, launch.own.instructions, memory, spread.active, together, ideal).run(which, rounds)
+        memory = MemoryLevels(chip, found.sharing, spread.active, launch.nbytes if warm else None)
+        return ProcessorModel(chip, launch.own.instructions, memory, spread.active, found.together, ideal).run(which, rounds)
 
     def simulated(rounds: int) -> Outcome:
         if repeated is None:

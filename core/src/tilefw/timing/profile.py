@@ -11,7 +11,7 @@ from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.causes import causes
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_profile import LaunchProfile, Limit, Roof, StalledCode
-from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, launch_time
+from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, launch_time, neighbours
 from tilefw.timing.periods import LONG
 
 
@@ -21,11 +21,12 @@ def launch_profile(
 ) -> LaunchProfile:
     """The profile of a recorded launch. `bounds`: the same chip with every figure at its fast and at its slow end. `warm`: as in
     `launch_time`."""
-    time = launch_time(chip, launch, warm)
-    fast, slow = (launch_time(bound, launch, warm).seconds for bound in bounds)
+    known = neighbours(chip, launch)
+    time, *ends = (launch_time(each, launch, warm, known=known) for each in (chip, *bounds))
+    fast, slow = (end.seconds for end in ends)
     outcome, trace = time.outcome, launch.own
     stalls, lines = _stalls(trace, time)
-    why = causes(chip, launch, time, warm)
+    why = causes(chip, launch, time, known, warm)
     if time.turns:
         notes = [*notes, f"{LONG} of the {time.turns} turns of the waves' loop were timed, which are all the same instructions"]
     return LaunchProfile(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tilefw.api.execution_trace import CHUNK
+from tilefw.sim.program import Barrier
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost, Purpose
 from tilefw.timing.processor import REAL, Ideal
 from tilefw.timing.streams import WaveAccess, WaveStream
@@ -21,7 +22,7 @@ _ROOM = 1 << 60
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What an inefficiency is looked for in: the chip, the code, the lanes of a wave, the streams of a processor's workgroups,
-    how many of these the chip could hold at once, and how many come in all."""
+    how many of these the chip could hold at once, how many come in all, and bytes a thread that an assembler spills."""
 
     chip: ChipTiming
     instructions: Sequence[Any]
@@ -29,6 +30,7 @@ class Subject:
     waves: Waves
     room: int
     most: int
+    spilled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def work(purpose: Purpose, of: Subject) -> Without | None:
 def spills(of: Subject) -> Without | None:
     """Every register's value stays there."""
     if of.chip.spills_later:
-        return Without(of.chip, of.waves, Ideal(spills=True))
+        return Without(of.chip, of.waves, Ideal(spills=True)) if of.spilled else None
     return work("spill", of)
 
 
@@ -133,11 +135,16 @@ def waited_loads(of: Subject) -> Without | None:
 
 def barriers(of: Subject) -> Without | None:
     """No wave waits for another at a barrier."""
+    numbers = {number for number, i in enumerate(of.instructions) if isinstance(i.flow, Barrier)}
+    if not any(numbers.intersection(stream.instructions) for stream in of.waves):
+        return None
     return Without(of.chip, of.waves, Ideal(barriers=True))
 
 
 def same_addresses(of: Subject) -> Without | None:
     """Atomic accesses to one address take their turns in no time."""
+    if not any(access.kind == "atomic" for stream in of.waves for found in stream.accesses.values() for access in found):
+        return None
     return Without(replace(of.chip, atomic_cycles=0.0), of.waves)
 
 
