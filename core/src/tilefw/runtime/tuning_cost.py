@@ -13,7 +13,7 @@ from tilefw.runtime.device_times import EXECUTE
 # A byte of global memory counts as so many instructions of one lane: a GPU's processor executes 64 lanes' 32-bit instructions a
 # cycle and has 10 bytes of memory bandwidth in it (of 64 lanes, 1,555 GB/s, 108 processors, 1.41 GHz).
 LANE_INSTRUCTIONS_A_BYTE = 6
-CARD, MODEL, COUNTS = "the card's time", "the model of time", "instructions and traffic"
+CARD, MODEL, COUNTS, GIVEN = "the card's time", "the model of time", "instructions and traffic", "a measure of the caller's"
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -42,12 +42,12 @@ def price(result: Any) -> Price:
 
 def judged(values: Mapping[Name, float], prices: Mapping[Name, Price]) -> tuple[dict[Name, float], str]:
     """The values of candidates, all of one kind, and which: where the model does not know each, they are counts. Candidates
-    without a price keep their values, which somebody else has measured."""
+    without a price keep their values, which somebody else has measured (`do_bench`)."""
     kinds = {found.by for found in prices.values()}
     if kinds == {MODEL, COUNTS}:
         finite = {name: prices[name].counted for name, value in values.items() if name in prices and math.isfinite(value)}
         return {**values, **finite}, COUNTS
-    return dict(values), next(iter(kinds), "")
+    return dict(values), next(iter(kinds), GIVEN)
 
 
 def _modelled(result: Any) -> float | None:
