@@ -96,10 +96,6 @@ def test_an_offset_that_wraps_around_32_bits_is_found(name: str) -> None:
     assert wrapped_offsets.codes(case, "rook-r1") == {"TFW0817"}
 
 
-# Pointers of 32 bits are not moved further than they tell.
-NEAR = [name for name in wrapped_offsets.RIGHT if "beyond 32 bits" not in name]
-
-
-@pytest.mark.parametrize("name", NEAR)
+@pytest.mark.parametrize("name", wrapped_offsets.RIGHT)
 def test_an_offset_that_is_right_where_it_is_used_is_none(name: str) -> None:
     assert wrapped_offsets.codes(wrapped_offsets.RIGHT[name], "rook-r1", "all") == set()

@@ -197,17 +197,19 @@ RIGHT = {
     "a loop over rows": OffsetCase(rows, (_X, _OUT), (ROWS, ROWS)),
     "programs": OffsetCase(programs, (_X, _OUT), (ROWS,), programs=ROWS),
     "atomics": OffsetCase(counted, (_X, _indices(*range(ROWS))), (2,)),
-    "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),), 1, _from(1 << 31)),
     "a base beyond what a bias leaves of 32 bits": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 14),), 1, _from(1 << 14)),
     "indices from there": OffsetCase(indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 14),), 1, _from(1 << 14)),
-    "a base beyond 32 bits and back, moved twice": OffsetCase(
-        indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 31),), 1, _from(1 << 31)
-    ),
-    "a base beyond 32 bits and back, masked": OffsetCase(there_and_back_masked, (_X, _OUT), (-(1 << 31), 2)),
     "that wrap where a mask of 64 bits accesses nothing": OffsetCase(wider_mask, (_X, _OUT), (3 << 29, ROWS)),
-    "a base beyond 32 bits beside an access that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
 }
 """Offsets that are right wherever they are used."""
+RIGHT_IN_64_BITS = {
+    "a base beyond 32 bits and back": OffsetCase(there_and_back, (_X, _OUT), (-(1 << 31),), 1, _from(1 << 31)),
+    "a base moved twice": OffsetCase(indices_from_there, (_X, _OUT, _indices(*range(ROWS))), (-(1 << 31),), 1, _from(1 << 31)),
+    "a base beyond 32 bits and back, masked": OffsetCase(there_and_back_masked, (_X, _OUT), (-(1 << 31), 2)),
+    "beside another access's that wraps where it accesses nothing": OffsetCase(other_promise, (_X, _OUT), (_FAR, 0)),
+}
+"""Right where addresses have more than 32 bits, by a base that is 4 GiB away or more: one of 32 bits does not tell how far it was
+moved, and what leads back counts as wrapped."""
 
 
 def findings(case: OffsetCase, target: str, checks: str = "default") -> tuple[Finding, ...]:

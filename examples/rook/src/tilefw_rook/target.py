@@ -17,8 +17,7 @@ CAPABILITIES = frozenset(
     | {f"cast.*.{name}" for name in (*_INTEGERS, *_FLOATS, *_SMALL)}
     | {f"select.{name}" for name in (*_INTEGERS, *_FLOATS, *_SMALL, "fp64")}
     | {f"atomic.*.{name}" for name in ("int16", "int32", "int64", *_FLOATS)}
-    | {"atomic.fence"}
-    | {f"atomic.{kind}.fp64" for kind in ("max", "min", "xchg", "cas")}
+    | {"atomic.fence", *(f"atomic.{kind}.fp64" for kind in ("max", "min", "xchg", "cas"))}
 )
 
 R1 = TargetInfo(
