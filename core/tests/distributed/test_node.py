@@ -174,8 +174,19 @@ def test_symmetric_arrays_have_one_shape_and_fit_the_heap():
     with pytest.raises(tilefw.LaunchError, match="rank 1 has float64"):
         node.array([np.zeros(3), np.zeros(4)])
     node.zeros((1000,))
-    with pytest.raises(tilefw.LaunchError, match="the symmetric heaps are full"):
-        node.zeros((1000,))
+    for elements in (1000, 1 << 40):  # the larger one is refused before memory is asked for
+        with pytest.raises(tilefw.LaunchError, match="the symmetric heaps are full"):
+            node.zeros(elements)
+
+
+def test_what_is_no_launch_or_no_rank_is_named():
+    node = tilefw.node("reference", 2)
+    with pytest.raises(tilefw.LaunchError, match="is no launch of a rank"):
+        node.run([(0, kernels.add_to_first)])
+    with pytest.raises(tilefw.LaunchError, match="rank 2 is none of the 2"):
+        node.run([(2, kernels.add_to_first, (1,), [])])
+    with pytest.raises(tilefw.LaunchError, match="rank 2 is none of the 2"):
+        node.broadcast(node.zeros(4), 2)
 
 
 def test_every_array_is_at_one_offset_of_all_heaps_and_bases_differ():

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,8 @@ class DeviceNode:
 
     def full(self, shape: Any, value: Any, dtype: Any = "float32", *, name: str | None = None) -> SymmetricArray:
         """A symmetric array with one value everywhere."""
-        return self.heap.add(name, [np.full(shape, value, _type(dtype)) for _ in self.ranks])
+        extents, kind = self._room(shape, dtype)
+        return self.heap.add(name, [np.full(extents, value, kind) for _ in self.ranks])
 
     def zeros(self, shape: Any, dtype: Any = "float32", *, name: str | None = None) -> SymmetricArray:
         """A symmetric array of zeros."""
@@ -105,7 +106,8 @@ class DeviceNode:
 
     def empty(self, shape: Any, dtype: Any = "float32", *, name: str | None = None) -> SymmetricArray:
         """A symmetric array that nobody has written: who reads it before something is written there is told so."""
-        return self.heap.add(name, [unwritten.empty(shape, _type(dtype)) for _ in self.ranks])
+        extents, kind = self._room(shape, dtype)
+        return self.heap.add(name, [unwritten.empty(extents, kind) for _ in self.ranks])
 
     def array(self, values: Any, dtype: Any = None, *, name: str | None = None) -> SymmetricArray:
         """A symmetric array of copies: a list has one array for each rank, anything else is the same for all."""
@@ -137,6 +139,7 @@ class DeviceNode:
 
     def broadcast(self, array: SymmetricArray, root: int = 0) -> list[np.ndarray]:
         """By rank, the array of the rank `root`."""
+        self._check_rank(root)
         return collectives.broadcast(array.arrays, root)
 
     # --- launches ------------------------------------------------------------------------------------------------------
@@ -161,6 +164,12 @@ class DeviceNode:
         seed = config.settings(seed=seed).seed or 0
         if not launches:
             raise LaunchError("no launches", code="TFW0874", help="give at least one")
+        for launch in launches:
+            if not isinstance(launch, Sequence) or len(launch) not in (4, 5):
+                raise LaunchError(
+                    f"{launch!r} is no launch of a rank", code="TFW0874",
+                    help="give (rank, kernel, grid, arguments), and as a fifth the keywords",
+                )
         ready = [self._ready(*launch) for launch in launches]
         running = [one for one in ready if all(one.made.grid)]
         reports, checks = run(running, self.heap, seed, self.resident) if running else ((), frozenset())
@@ -174,8 +183,7 @@ class DeviceNode:
     def _ready(
         self, rank: int, kernel: Any, grid: Any, args: Sequence[Any], keywords: Mapping[str, Any] | None = None
     ) -> RankLaunch:
-        if rank not in self.ranks:
-            raise LaunchError(f"rank {rank!r} is none of the {self.num_ranks} of this node", code="TFW0874")
+        self._check_rank(rank)
         given = [self._of_rank(value, rank) for value in args]
         named = {name: self._of_rank(value, rank) for name, value in (keywords or {}).items()}
         taken: list[Launchable | None] = []
@@ -192,6 +200,16 @@ class DeviceNode:
         if len(taken) != 1 or taken[0] is None:
             raise LaunchError(f"{kernel!r} launches {len(taken)} kernels; a rank's launch is of one", code="TFW0874")
         return RankLaunch(rank, taken[0])
+
+    def _check_rank(self, rank: int) -> None:
+        if rank not in self.ranks:
+            raise LaunchError(f"rank {rank!r} is none of the {self.num_ranks} of this node", code="TFW0874")
+
+    def _room(self, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """The shape and type of an array for which there is room."""
+        extents, kind = tuple(shape) if isinstance(shape, Iterable) else (shape,), _type(dtype)
+        self.heap.check_room(extents, kind)
+        return extents, kind
 
     def _of_rank(self, value: Any, rank: int) -> Any:
         """What a rank is given of an argument."""

@@ -6,6 +6,7 @@ out of one walks into nothing; a pointer that was never translated names an arra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,18 +84,22 @@ class SymmetricHeap:
                     f"a symmetric array is of one shape and type: rank {rank} has {_kind(array)}, rank 0 {_kind(first)}",
                     code="TFW0872", help="pad the arrays to one shape",
                 )
+        self.check_room(first.shape, first.dtype)
         offset = self._next
-        if offset + first.nbytes > self.nbytes:
-            left = max(0, self.nbytes - offset)
-            raise LaunchError(
-                f"the symmetric heaps are full, on rank 0 as on every rank: {_kind(first)} takes {first.nbytes} bytes, and {left} "
-                f"of {self.nbytes} are left", code="TFW0872", help="make the node with a larger `heap_bytes`",
-            )
         taken = first.nbytes + GAP
         self._next += taken + -taken % ALIGNMENT
         made = SymmetricArray(name, offset, tuple(arrays))
         self.arrays.append(made)
         return made
+
+    def check_room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Raises LaunchError TFW0872 where an array does not fit any more: better before its memory is asked for."""
+        nbytes, left = math.prod(shape) * dtype.itemsize, max(0, self.nbytes - self._next)
+        if self._next + nbytes > self.nbytes:
+            raise LaunchError(
+                f"the symmetric heaps are full, on rank 0 as on every rank: {dtype}{list(shape)} takes {nbytes} bytes, and {left} "
+                f"of {self.nbytes} are left", code="TFW0872", help="make the node with a larger `heap_bytes`",
+            )
 
     def given(self, arguments: Iterable[tuple[str, int]]) -> None:
         """Kernels are given, as parameters of these names, what is at these addresses of the host."""
