@@ -395,7 +395,7 @@ def test_what_stays_loaded_is_bounded_by_its_code(monkeypatch):
     keeper = executor.Executor(Loads())
     small, large, huge = (Artifact("toy-1", "text", "x" * size, ()) for size in (30, 60, 200))
     for artifact in (small, large, small, huge, huge, small):
-        assert keeper._module(artifact) == artifact.text
+        assert keeper.module(artifact) == artifact.text
     assert [len(text) for text in Loads.loaded] == [30, 60, 200, 30], "what is larger than the limit stays loaded alone"
 
 

@@ -8,7 +8,7 @@ CAPABILITIES = frozenset({
     "control.*", "cf.*", "memory.*", "int.*", "float.*", "math.*", "cast.*", "select.*", "shape.*", "reduce.*", "scan.*",
     "gather.*", "dot.*", "atomic.*.*", "print", "observe.*",
 })
-"""All but inline assembly: LLVM ends the process at text that it cannot assemble."""
+"""All but inline assembly, as LLVM ends the process at text that it cannot assemble, and fences, which only nodes need so far."""
 
 CPU = TargetInfo(
     name="cpu-native",
