@@ -8,13 +8,13 @@ names and counts among those that were seen.
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 
 from links_models import predicted
 from links_page import Judged, page
-from links_rows import CannotModelError, Row, read_rows
+from links_rows import Row, read_rows
 from links_speed import speed_lines
+from published_points import CannotModelError, sentence, write_predictions
 
 from tilefw.api.errors import CodeError
 
@@ -27,7 +27,7 @@ def judged(row: Row) -> Judged:
     except CannotModelError as reason:
         return Judged(row, None, str(reason))
     except CodeError as missing:
-        return Judged(row, None, str(missing).partition("\n")[0].partition("]: ")[2] or str(missing))
+        return Judged(row, None, sentence(missing))
 
 
 def main() -> int:
@@ -42,10 +42,7 @@ def main() -> int:
         rows = [row for row in rows if row.part != "held out"]
     found = [judged(row) for row in rows]
     if args.predictions:
-        with args.predictions.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("id", "predicted"))
-            writer.writerows((one.row.id, f"{one.predicted:.6g}") for one in found if one.predicted is not None)
+        write_predictions(args.predictions, ((one.row.id, one.predicted) for one in found))
     text = page(found, () if args.tuning else speed_lines())
     if args.tuning:
         for one in found:

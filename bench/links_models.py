@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from links_rows import CannotModelError, Row
+from links_rows import Row
+from published_points import CannotModelError
 
 from tilefw.distributed.links.collectives import OPERATIONS, PlayedCollective, all_reduce_over_nodes, collective, direct_all_reduce
 from tilefw.distributed.links.system import System

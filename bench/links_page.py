@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from links_rows import Row
+from published_points import reasons_table
 
 _MIB = 1 << 20
 _HEAD = """# The model of links against published figures
@@ -132,12 +133,7 @@ def _order(known: Iterable[Judged]) -> str:
 
 
 def _reasons(found: Iterable[Judged]) -> str:
-    counts = Counter((one.how, one.row.system) for one in found if one.predicted is None)
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for (reason, system), count in sorted(counts.items()):
-        by_reason[reason].append(f"{system} {count}")
-    lines = ["| reason | rows by system |", "|---|---|"]
-    return "\n".join(lines + [f"| {reason} | {', '.join(systems)} |" for reason, systems in by_reason.items()]) + "\n"
+    return reasons_table("system", ((one.how, one.row.system) for one in found if one.predicted is None))
 
 
 def _points(found: Iterable[Judged]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from published_points import CannotModelError
+
 from tilefw.distributed.links.system import System, read_system
 
 _NVIDIA, _AMD = "tilefw_nvidia.systems", "tilefw_amd.systems"
@@ -54,10 +56,6 @@ _FACTORS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to
 # Rows that figures of kind `measurement` are taken from, in documents of few numbers, whatever the CRC-32 of their ids.
 _TAKEN = frozenset({"L2383", "L2388", "L2411", "L2426"})
 _TOKENS = re.compile(r"tok=(\d+) H=(\d+) k=(\d+)")
-
-
-class CannotModelError(Exception):
-    """Why a row has no prediction, as one sentence of the page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ page: its prediction, or why there is none. Rows whose crc32(id) is odd are held
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from model_attention import predicted_attention
 from model_gemm import predicted_gemm
 from model_micro import predicted_micro
 from model_page import Judged, page
-from model_rows import CannotModelError, Predicted, Row, in_unit, read_rows
+from model_rows import Predicted, Row, in_unit, read_rows
 from model_streams import predicted_stream
+from published_points import CannotModelError, sentence, write_predictions
 
 from tilefw.api.errors import CodeError
 
@@ -32,7 +32,7 @@ def judged(row: Row) -> Judged:
     except CannotModelError as reason:
         return Judged(row, None, "", "", str(reason))
     except CodeError as missing:
-        return Judged(row, None, "", "", str(missing).partition("\n")[0].partition("]: ")[2] or str(missing))
+        return Judged(row, None, "", "", sentence(missing))
     except (KeyError, ValueError, IndexError, ZeroDivisionError) as unknown:
         return Judged(row, None, "", "", f"the row's shape or configuration is not understood: {type(unknown).__name__} {unknown}")
 
@@ -59,10 +59,7 @@ def main() -> int:
         rows = [row for row in rows if not row.held_out]
     found = [judged(row) for row in rows]
     if args.predictions:
-        with args.predictions.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("id", "predicted"))
-            writer.writerows((one.row.id, f"{one.predicted:.6g}") for one in found if one.predicted is not None)
+        write_predictions(args.predictions, ((one.row.id, one.predicted) for one in found))
     if args.tuning:
         for one in found:
             print(one.line())

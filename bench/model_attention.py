@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
-from model_rows import KERNEL_US, CannotModelError, Predicted, Row
+from model_rows import KERNEL_US, Predicted, Row
+from published_points import CannotModelError
 
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, Work, at_clock, outlined_time

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
-from model_rows import KERNEL_US, CannotModelError, Predicted, Row
+from model_rows import KERNEL_US, Predicted, Row
+from published_points import CannotModelError
 
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, OutlinedTime, Work, at_clock, outlined_time

@@ -9,6 +9,7 @@ from itertools import combinations
 from statistics import mean, median
 
 from model_rows import Row, slower_when_more
+from published_points import reasons_table
 
 _HEAD = """# The model of time against published timings
 
@@ -159,12 +160,7 @@ def _told(apart: float, one: Judged, other: Judged) -> str:
 
 
 def _reasons(found: Iterable[Judged]) -> str:
-    counts = Counter((one.reason, one.row.source) for one in found if one.predicted is None)
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for (reason, source), count in sorted(counts.items()):
-        by_reason[reason].append(f"{source} {count}")
-    lines = ["| reason | rows by source |", "|---|---|"]
-    return "\n".join(lines + [f"| {reason} | {', '.join(sources)} |" for reason, sources in by_reason.items()]) + "\n"
+    return reasons_table("source", ((one.reason, one.row.source) for one in found if one.predicted is None))
 
 
 def _points(found: Iterable[Judged]) -> str:

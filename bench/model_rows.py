@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from published_points import CannotModelError
+
 from tilefw.api.timing import ChipFigures, packaged_figures
 
 _NVIDIA, _AMD = "tilefw_nvidia.timing.products", "tilefw_amd.timing.products"
@@ -51,10 +53,6 @@ _SIZES = (
 KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
 _NUMBER = re.compile(r"(\w+)=(-?[\d.]+)")
 _CLOCK = re.compile(r"sm clock (\d+) MHz|sm (\d+) MHz|clock (\d{3,4}) MHz")
-
-
-class CannotModelError(Exception):
-    """Why a row has no prediction, as one sentence of the page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil
 
-from model_rows import CannotModelError, Predicted, Row
+from model_rows import Predicted, Row
+from published_points import CannotModelError
 
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
