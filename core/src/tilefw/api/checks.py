@@ -38,7 +38,7 @@ BUILTIN_CHECKS: tuple[CheckInfo, ...] = (
     ),
     _core(
         "races", "accesses of different waves to one byte are ordered, where one of them writes", "races:Races",
-        "descriptors:Descriptors", default=False,
+        "rank_races:RankRaces", "descriptors:Descriptors", default=False,
     ),
     _core(
         "pending", "the destination of an unfinished load or copy is not accessed before its wait",

@@ -13,8 +13,8 @@ from tilefw.api.device import Argument, BufferView, DescribedArray, JointLaunch,
 from tilefw.api.errors import CodeError, LaunchError
 from tilefw.api.garbage_collection import paused
 from tilefw.argument_block import argument_block
-from tilefw.sim.checks.stale_memory import share_memory
 from tilefw.sim.engine.joint import run_jointly
+from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.load import LoadedProgram, load_program
 from tilefw.sim.engine.run import made_ready, run
@@ -42,7 +42,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
     executor: Literal["sim"] = "sim"
     assembled = False
     checks = frozenset(CHECKS)
-    joint_checks = checks - {"races"}  # who is ordered behind whom is known within one launch only
+    joint_checks = checks
     observable = True
     samples = True
     traces = True
@@ -72,13 +72,14 @@ class SimulatorDevice(SimulatedBuffers, ABC):
 
     def launch_jointly(self, launches: Sequence[JointLaunch], seed: int) -> Sequence[LaunchReport]:
         """As `JointDevice.launch_jointly`."""
-        ready = [self._ready(one.module, one.entry, one.grid, one.args, one.options) for one in launches]
-        ranks = [one.rank for one in launches]
-        share_memory([one.state for one in ready], ranks, seed)
+        joint, ranks = JointAgents(), [one.rank for one in launches]
+        ready = [self._ready(one.module, one.entry, one.grid, one.args, one.options, joint) for one in launches]
+        joint.begin([one.state for one in ready], ranks, seed)
         return run_jointly(ready, ranks, self._memory, seed)
 
     def _ready(
-        self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+        self, module: SimulatedModule, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions,
+        joint: JointAgents | None = None,
     ) -> RunningLaunch:
         loaded = self._entry(module, entry)
         declared = next((e for e in module.artifact.entries if e.name == entry), None)
@@ -86,7 +87,7 @@ class SimulatorDevice(SimulatedBuffers, ABC):
         if options.dynamic_shared is None and declared is not None:
             options = replace(options, dynamic_shared=max(0, declared.shared_bytes - loaded.shared))
         arguments = self.argument_block(loaded, args, grid, block, options)
-        return made_ready(loaded, self._memory, grid, block, arguments, options)
+        return made_ready(loaded, self._memory, grid, block, arguments, options, joint)
 
     def _entry(self, module: SimulatedModule, entry: str) -> LoadedProgram:
         loaded = module.entries.get(entry)

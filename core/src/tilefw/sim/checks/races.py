@@ -80,13 +80,17 @@ class Races(Synchronisation, EngineOrder):
             return
         if access.engine:
             self.engine_reads(lanes, access)
-        for piece in access.pieces:
+        for piece in self._here(access):
             self._access(lanes, piece, access.size, access.kind, access.strong, access.values)
 
     def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
         if access.space in ("global", "shared", "generic"):
-            for piece in access.pieces:
+            for piece in self._here(access):
                 self._access(lanes, piece, access.size, "read", False, None)
+
+    def _here(self, access: Access) -> Iterator[Piece]:
+        """The pieces that this check is for: memory that launches at once share is for the check of races between ranks."""
+        return (piece for piece in access.pieces if self.launch.joint is None or not piece.region.base)
 
     def _access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None) -> None:
         """A load, store or atomic of `size` bytes at each lane of a piece; `values` are those of the access."""

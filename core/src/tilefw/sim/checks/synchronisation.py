@@ -73,6 +73,8 @@ class Synchronisation(Check):
         """What strong accesses acquire from, and release to, their addresses."""
         kind, order = access.kind, access.order
         for piece in access.pieces:
+            if self.launch.joint is not None and piece.region.base:
+                continue
             _, _, slots, waves = self._actors(lanes, piece)
             index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
             addresses = np.unique(index)

@@ -10,6 +10,7 @@ from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.active import active_checks, history_of, observers_of
 from tilefw.sim.checks.check import Check
 from tilefw.sim.engine.frame import all_ones, zeros
+from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.engine.load import LoadedProgram
 from tilefw.sim.engine.state import Diagnostics, ExecutionOrder, Geometry, LaunchMemory, LaunchState
 from tilefw.sim.floats import Array
@@ -40,7 +41,7 @@ class RunningLaunch:
 
 def make_launch(
     loaded: LoadedProgram, memory: GlobalMemory, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: bytes,
-    options: LaunchOptions,
+    options: LaunchOptions, joint: JointAgents | None = None,
 ) -> RunningLaunch:
     """A launch of `grid` workgroups of `block` threads. Raises LaunchError."""
     chip, program = loaded.chip, loaded.program
@@ -55,7 +56,7 @@ def make_launch(
     prepared = loaded.steps(any(c.step is not Check.step for c in classes), any(c.follows_offsets for c in classes))
     diagnostics = Diagnostics()
     schedule = ExecutionOrder(prepared.blocks, options, diagnostics)
-    state = LaunchState(chip, program, options, geometry, own, schedule, diagnostics)
+    state = LaunchState(chip, program, options, geometry, own, schedule, diagnostics, joint)
     checks = [made for made in (c.made_for(state) for c in classes) if made is not None]
     diagnostics.observers = observers_of(checks)
     history = history_of(checks, program, prepared.blocks, loaded.histories)

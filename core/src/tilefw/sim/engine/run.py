@@ -15,6 +15,7 @@ from tilefw.api.device import LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
 from tilefw.sim.checks import barriers
 from tilefw.sim.engine.execution import Execution
+from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.engine.launch import RunningLaunch, make_launch
 from tilefw.sim.engine.load import LoadedProgram
 from tilefw.sim.floats import Array
@@ -55,13 +56,13 @@ def launch(
 
 def made_ready(
     loaded: LoadedProgram, memory: GlobalMemory, grid: Sequence[int], block: tuple[int, int, int], arguments: bytes,
-    options: LaunchOptions,
+    options: LaunchOptions, joint: JointAgents | None = None,
 ) -> RunningLaunch:
     """What `launch` runs. Raises LaunchError as it does."""
     axes = [int(n) for n in grid] + [1] * (3 - len(grid))
     if len(axes) != 3:
         raise LaunchError(f"a grid of {len(grid)} axes", code="TFW0343", help="give one to three")
-    return make_launch(loaded, memory, (axes[0], axes[1], axes[2]), block, arguments, options)
+    return make_launch(loaded, memory, (axes[0], axes[1], axes[2]), block, arguments, options, joint)
 
 
 def pack(values: Mapping[int, bytes], size: int) -> bytes:

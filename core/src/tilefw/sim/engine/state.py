@@ -12,6 +12,7 @@ from tilefw.api.device import LaunchOptions
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.api.integers import ceil_div
 from tilefw.sim.counters import Counters
+from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.engine.observers import Observers
 from tilefw.sim.memory.regions import GlobalMemory, Region
 from tilefw.sim.memory.reservations import Reservations
@@ -58,8 +59,8 @@ class LaunchMemory:
     """What all workgroups share, and how much each has of its own, in bytes; `spaces` are those of the chip's own (`Chip.spaces`).
 
     `argument_base` is the global address of the argument block, 0 where the program has none in memory. `reservations` are made by
-    the first load-reserved that executes. `remembered` is what words held before, where loads may return it; the launch's waves are
-    its agents from `first_agent` on.
+    the first load-reserved that executes. `remembered` is what words held before and what agents know, for checks that ask; the
+    launch's waves are its agents from `first_agent` on.
     """
 
     allocations: GlobalMemory
@@ -129,7 +130,7 @@ class ExecutionOrder:
 
 @dataclass(slots=True)
 class LaunchState:
-    """What every part of a running launch may look up."""
+    """What every part of a running launch may look up. `joint`: the launches that run at once with it, None where it runs alone."""
 
     chip: SimulatedChip
     program: Program
@@ -138,3 +139,4 @@ class LaunchState:
     memory: LaunchMemory
     schedule: ExecutionOrder
     diagnostics: Diagnostics
+    joint: JointAgents | None = None

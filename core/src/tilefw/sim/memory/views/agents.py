@@ -43,9 +43,11 @@ class AgentView:
     met: tuple[tuple[CarriedRelease, object], ...] = ()
     flight: dict[int, tuple[EventLabel, ...]] = field(default_factory=dict)
     """Reads that are issued and not made: the number of each, and the fences that passed it."""
+    released: int = 0
+    """The number of the agent's last event by which others may learn what it did before."""
 
     def copy(self) -> AgentView:
-        return AgentView(self.known, {**self.carried}, self.fenced, self.met, {**self.flight})
+        return AgentView(self.known, {**self.carried}, self.fenced, self.met, {**self.flight}, self.released)
 
 
 class Agents:
@@ -103,6 +105,7 @@ class Agents:
             self._total = [*others, CarriedRelease(agent, label, view.known.after(agent, place.number))]
         if label.releases and self.rules.release:
             release = CarriedRelease(agent, label, view.known)
+            view.released = place.number
             view.fenced = (*(old for old in view.fenced if old.label.scope > scope), release)
 
     def fence_way(self, agent: int, way: str) -> None:
@@ -119,14 +122,18 @@ class Agents:
 
     def barrier(self, arrived: Sequence[Knowledge], leaving: Sequence[int]) -> None:
         """Agents leave a barrier of their workgroup: they know all that those who arrived knew."""
+        if not arrived:
+            return
+        together = arrived[0]
+        for known in arrived[1:]:
+            together = together.joined(known)
         for agent in leaving:
             view = self.views[agent]
-            for known in arrived:
-                view.known = view.known.joined(known)
+            view.known = view.known.joined(together)
 
     def arrive(self, agent: int) -> Knowledge:
         """What an agent brings to a barrier."""
-        self.reserve(agent)
+        self.views[agent].released = self.reserve(agent).number
         return self.views[agent].known
 
     def key(self) -> Hashable:
@@ -181,6 +188,7 @@ class Agents:
         carried = view.carried.get(label.address, ())
         if label.releases and self.rules.release:
             release = CarriedRelease(agent, label, place.known.after(agent, place.number))
+            view.released = max(view.released, place.number)
             carried = (*(old for old in carried if old.label.scope > label.scope), release)
             if self.rules.release_sequences:
                 view.carried[label.address] = carried

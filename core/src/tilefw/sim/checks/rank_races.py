@@ -1,0 +1,252 @@
+"""races between ranks: two accesses of memory that launches at once share, one of them a write, which nothing orders.
+
+Every wave of every launch is an agent of the view machine; an access is before another one if releases, acquires, fences and
+barriers say so, each with the scope that it has: a release of the device's scope orders nobody on another rank. Accesses that are
+strong and have each other in scope do not race, and stores of equal bytes do not. What a strong read meets is what memory holds, or
+with weak memory the value that it was given. A wave's accesses between two of its releases are one epoch
+(tracking/agent_accesses.py). What engines store to such memory is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from tilefw.sim.algebra.lanes import NumpyLanes
+from tilefw.sim.checks.agent_order import AgentOrder, is_shared_by_all, label
+from tilefw.sim.checks.engine_order import RACE_CODE
+from tilefw.sim.engine.joint_agents import JointAgents
+from tilefw.sim.engine.state import LaunchState
+from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access, Piece
+from tilefw.sim.memory.regions import Region, gather
+from tilefw.sim.memory.views.events import SyncScope
+from tilefw.sim.memory.views.words import WORD
+from tilefw.sim.report import first_true
+from tilefw.sim.tracking.agent_accesses import NOBODY, AccessRecord, PlaceAccesses
+
+_VERBS = {"read": "load", "write": "store", "atomic": "atomic operation"}
+
+
+class RankRaces(AgentOrder):
+    """The race check of one of several launches at once."""
+
+    name = "races"
+
+    def __init__(self, launch: LaunchState) -> None:
+        super().__init__(launch)
+        assert launch.joint is not None
+        self._joint: JointAgents = launch.joint
+        self.leads = "weak_memory" not in launch.options.checks
+        self._touched: list[Region] = []
+
+    @classmethod
+    def made_for(cls, launch: LaunchState) -> Self | None:
+        return cls(launch) if launch.joint is not None else None
+
+    def close(self) -> None:
+        for region in self._touched:
+            region.races = None
+
+    def access(self, lanes: NumpyLanes, access: Access) -> None:
+        scope = int(label(access.order, access.scope).scope)
+        for piece in access.pieces:
+            if is_shared_by_all(piece.region):
+                self._check(lanes, piece, access, scope)
+
+    def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
+        self.access(lanes, access)
+
+    def accessed(self, lanes: NumpyLanes, access: Access) -> None:
+        """What strong accesses learn and tell, in memory of a workgroup and in that of all."""
+        if not self.leads:
+            return
+        made, reads, writes = label(access.order, access.scope), access.kind != "write", access.kind != "read"
+        for piece in access.pieces:
+            self._meet_at(lanes, piece, made, reads, writes)
+            if is_shared_by_all(piece.region):
+                agents, index = self._agents(lanes, piece), self._flat(lanes, piece)
+                for agent, offset in dict.fromkeys(zip(agents.tolist(), index.tolist(), strict=True)):
+                    self.words.synchronise(agent, (piece.region.base + offset) // WORD, made, reads, writes)
+
+    # -- parts
+
+    def _flat(self, lanes: NumpyLanes, piece: Piece) -> Array:
+        """The offsets by lane of a piece."""
+        return piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
+
+    def _places(self, region: Region) -> PlaceAccesses:
+        if not isinstance(region.races, PlaceAccesses):
+            region.races = PlaceAccesses(region)
+            self._touched.append(region)
+        return region.races
+
+    def _check(self, lanes: NumpyLanes, piece: Piece, access: Access, scope: int) -> None:
+        agents, index = self._agents(lanes, piece), self._flat(lanes, piece)
+        if not len(index):
+            return
+        places = self._places(piece.region)
+        granules = places.granules(index, access.size)
+        acting = np.unique(agents).tolist()
+        known = self._joint.known(self.words.agents, acting)
+        bad, other = self._unordered_write(places.writes[granules], agents, known, scope)
+        if access.kind != "read":
+            if bad.any() and access.values is not None:
+                bad &= ~self._equal(lanes, piece, access, index, places.granule)
+            reading = self._unordered_reads(places.reads[granules], agents, known, scope)
+            bad, other = bad | (reading != NOBODY), np.where(bad, other, reading)
+        numbers = self._numbers_of(lanes, agents, acting, scope)
+        if bad.any():
+            self._report(lanes, piece, access, bad, other, numbers, granules * places.granule)
+        if access.kind == "read":
+            self._note_reads(places, granules, numbers, known)
+        else:
+            self._note_writes(lanes, piece, access, places, granules, numbers)
+
+    def _numbers_of(self, lanes: NumpyLanes, agents: Array, acting: Sequence[int], scope: int) -> Array:
+        """By lane, the number of the record of its agent's access."""
+        site, views, first = self._site(lanes), self.words.agents.views, acting[0]
+        by_agent = np.zeros(acting[-1] - first + 1, np.int64)
+        for agent in acting:
+            record = AccessRecord(agent, views[agent].released + 1, site, scope)
+            by_agent[agent - first] = self._joint.records.number(record)
+        return by_agent[agents - first]
+
+    def _site(self, lanes: NumpyLanes) -> tuple[int, int]:
+        return self.launch.memory.first_agent, lanes.instruction.index
+
+    def _unordered_write(self, writes: Array, agents: Array, known: Array, scope: int) -> tuple[Array, Array]:
+        """Where another agent wrote last, which is not before now, and the number of its record."""
+        records, mine = self._joint.records, agents[:, None]
+        if not writes.any():
+            return np.zeros(writes.shape, np.bool_), writes
+        author = records.agent[writes]
+        bad = (known[mine, author] < records.epoch[writes]) & (author != mine)
+        if scope and bad.any():
+            bad &= np.minimum(records.scope[writes], scope) < self._meetings(mine, author)
+        return bad, writes
+
+    def _meetings(self, mine: Array, author: Array) -> Array:
+        """The least scope that has both agents, by pair."""
+        mine = np.broadcast_to(mine, author.shape)
+        found = np.zeros(author.shape, np.int64)
+        for agent in np.unique(mine).tolist():
+            chosen = mine == agent
+            found[chosen] = self._joint.meets(agent)[author[chosen]]
+        return found
+
+    def _unordered_reads(self, reads: Array, agents: Array, known: Array, scope: int) -> Array:
+        """By granule, the record of a read that may race with this write, NOBODY where none does."""
+        if not reads.any():
+            return reads
+        pairs, inverse = np.unique(reads.astype(np.int64) << 32 | agents[:, None], return_inverse=True)
+        found = [
+            self._joint.records.unordered(pair >> 32, agent := pair & 0xFFFFFFFF, known[agent], scope, self._joint.meets(agent))
+            for pair in pairs.tolist()
+        ]
+        return np.array(found, np.int64)[inverse.reshape(reads.shape)]
+
+    def _note_reads(self, places: PlaceAccesses, granules: Array, numbers: Array, known: Array) -> None:
+        """Agents that read one place in one instruction are noted one after the other: who is not in its set yet comes again."""
+        records, flat = self._joint.records, granules.reshape(-1)
+        mine = np.broadcast_to(numbers[:, None], granules.shape).reshape(-1)
+        while len(flat):
+            keys = places.reads[flat].astype(np.int64) << 32 | mine
+            pairs, inverse = np.unique(keys, return_inverse=True)
+            behind = [
+                records.with_read(pair >> 32, number := pair & 0xFFFFFFFF, known[records.records[number].agent])
+                for pair in pairs.tolist()
+            ]
+            wanted = np.array(behind, np.int32)[inverse.reshape(-1)]
+            places.reads[flat] = wanted
+            lost = places.reads[flat] != wanted
+            flat, mine = flat[lost], mine[lost]
+
+    def _note_writes(
+        self, lanes: NumpyLanes, piece: Piece, access: Access, places: PlaceAccesses, granules: Array, numbers: Array
+    ) -> None:
+        mine = np.broadcast_to(numbers[:, None], granules.shape)
+        places.writes[granules] = mine
+        places.reads[granules] = NOBODY
+        kept = places.writes[granules]
+        lost = kept != mine
+        if not lost.any():
+            return
+        records = self._joint.records
+        if access.strong or access.kind == "atomic":
+            scope = np.minimum(records.scope[kept], records.scope[mine])
+            lost &= scope < self._meetings(records.agent[mine], records.agent[kept])
+        elif access.values is not None:
+            lost &= self._unequal_to_last(lanes, piece, access, granules)
+        if lost.any():
+            self._report(lanes, piece, access, lost, kept, numbers, granules * places.granule)
+
+    def _values(self, lanes: NumpyLanes, piece: Piece, access: Access, parts: int) -> Array:
+        """The bytes that the lanes of a piece store, by granule."""
+        assert access.values is not None
+        values = np.broadcast_to(access.values, lanes.frame.shape)
+        flat = values.reshape(-1) if piece.lanes is None else values[piece.lanes]
+        return np.ascontiguousarray(flat)[:, None].view(np.uint8).reshape(len(flat), parts, -1)
+
+    def _equal(self, lanes: NumpyLanes, piece: Piece, access: Access, index: Array, granule: int) -> Array:
+        """Where what memory holds is what is stored."""
+        now = gather(piece.region, np.ascontiguousarray(index), access.size)
+        held = np.ascontiguousarray(now)[..., None].view(np.uint8).reshape(len(index), -1, min(granule, access.size))
+        return (held == self._values(lanes, piece, access, held.shape[1])).all(axis=2)
+
+    def _unequal_to_last(self, lanes: NumpyLanes, piece: Piece, access: Access, granules: Array) -> Array:
+        """Where the last lane that stores to the same granule stores something else."""
+        values = self._values(lanes, piece, access, granules.shape[1])
+        parts, flat = values.reshape(granules.size, -1), granules.reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        last = order[np.searchsorted(flat[order], flat, side="right") - 1]
+        return (parts != parts[last]).any(axis=1).reshape(granules.shape)
+
+    def _report(
+        self, lanes: NumpyLanes, piece: Piece, access: Access, bad: Array, other: Array, numbers: Array, offsets: Array
+    ) -> None:
+        """One finding for each access on the other side."""
+        for number in np.unique(other[bad]).tolist():
+            of_pair = bad & (other == number)
+            row = int(np.argmax(of_pair.any(axis=1)))
+            element = np.zeros(lanes.frame.shape, np.bool_)
+            element[... if piece.lanes is None else piece.lanes] = (
+                of_pair.any(axis=1).reshape(lanes.frame.shape) if piece.lanes is None else of_pair.any(axis=1)
+            )
+            records = self._joint.records.records
+            mine, theirs = records[int(numbers[row])], records[number]
+            told = self._joint.find(theirs.agent)
+            instruction = told.state.program.instructions[theirs.site[1]]
+            on = f" on {piece.region.label}" if piece.region.label else ""
+            at = instruction.source or instruction.code
+            rank, verb = self._joint.find(mine.agent).rank, _scoped(mine) + _VERBS[access.kind]
+            self.launch.diagnostics.reporter.add(
+                self.name, RACE_CODE,
+                f"race{on}: nothing orders this {verb} of rank {rank} and an access of rank {told.rank}",
+                lanes.instruction, count=int(of_pair.any(axis=1).sum()), where=lanes.locate(*first_true(element)),
+                address=piece.region.base + int(offsets[row][int(np.argmax(of_pair[row]))]),
+                other=f"{_scoped(theirs)}`{instruction.text}`{f' ({at})' if at else ''} by rank {told.rank}, program "
+                f"{told.state.geometry.coordinates(told.workgroup)} of {told.state.program.name}, wave {told.wave}",
+                other_site=theirs.site[0] << 32 | theirs.site[1], note=self._missing(mine, theirs, rank, told.rank),
+            )
+
+    def _missing(self, mine: AccessRecord, theirs: AccessRecord, rank: int, other: int) -> str:
+        """What there is of an order, and what it lacks."""
+        views = self.words.agents.views
+        met = [r for r, _ in views[mine.agent].met if r.known.clock[theirs.agent] >= theirs.epoch]
+        needed = SyncScope(int(self._joint.meets(mine.agent)[theirs.agent])).name.lower()
+        if met:
+            scope = max(release.label.scope for release in met).name.lower()
+            return (
+                f"rank {other} has released it (scope {scope}), and rank {rank} has seen the release without acquiring it: an "
+                f"acquire of scope {needed}, and a release of as wide a one, must be between them"
+            )
+        if views[theirs.agent].released >= theirs.epoch:
+            return f"rank {other} has released it since, in a scope or at a place that rank {rank} has acquired nothing from"
+        return f"rank {other} has not released it since"
+
+
+def _scoped(record: AccessRecord) -> str:
+    return f"{SyncScope(record.scope).name.lower()}-scope " if record.scope else ""

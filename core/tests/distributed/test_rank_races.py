@@ -1,0 +1,60 @@
+"""Races between ranks in machine code: order is what releases, acquires and their scopes say, and both sides are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_weak_memory import BLOCK, N, signalling, waiting
+
+import tilefw
+from tilefw.api.errors import CheckError
+from tilefw.kernels.distributed.index import COLLECTIVES
+
+TARGETS = ("nvidia-sm80", "amd-cdna3")
+FORMS = [(name, form) for name, one in COLLECTIVES.items() for form in one.forms]
+BROKEN = [
+    (("release", "gpu"), ("acquire", "sys")), (("relaxed", "sys"), ("acquire", "sys")),
+    (("release", "sys"), ("acquire", "gpu")), (("release", "sys"), ("relaxed", "sys")),
+]
+
+
+def signal(target: str, release: tuple[str, str], acquire: tuple[str, str], checks: str = "all") -> np.ndarray:
+    """One rank puts and signals, another one waits and reads: what it has read."""
+    node = tilefw.node(target, 2)
+    x, buffer, result = node.full((N,), 7, "int32"), node.zeros((N,), "int32", name="buffer"), node.zeros((N,), "int32")
+    flags = node.zeros((1,), "int32", name="flags")
+    with tilefw.target(target, checks=checks):
+        node.run([
+            (0, signalling, (1,), (x, buffer, flags, N, 0, 1, node.heap_bases, BLOCK, *release)),
+            (1, waiting, (1,), (buffer, flags, result, N, BLOCK, *acquire)),
+        ])
+    return result[1]
+
+
+@pytest.mark.parametrize("checks", ["all", "all,weak_memory"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_put_behind_a_signal_of_system_scope_is_no_race(target, checks):
+    assert (signal(target, ("release", "sys"), ("acquire", "sys"), checks) == 7).all()
+
+
+@pytest.mark.parametrize(("release", "acquire"), BROKEN)
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_weaker_order_or_scope_is_a_race_that_names_both_ranks(target, release, acquire):
+    with pytest.raises(CheckError) as error:
+        signal(target, release, acquire)
+    found = [finding for finding in error.value.findings if finding.code == "TFW0804"]
+    assert found
+    told = " ".join(f"{finding.message} {finding.other}" for finding in found)
+    assert "of rank 1" in told and "by rank 0, program (0, 0, 0)" in told
+    assert "test_weak_memory.py:" in told or "node_kernels.py:" in told
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_right_collectives_are_no_races(name, form):
+    """On one of the targets each, in turn; the campaign in bench/ takes all of them on more ranks."""
+    one, target = COLLECTIVES[name], TARGETS[FORMS.index((name, form)) % 2]
+    node = tilefw.node(target, 2)
+    arguments = one.draw(np.random.default_rng(1), 2, 45, "float16" if "matmul" in name else "float32")
+    found = one.run(node, *[node.array(list(argument)) for argument in arguments], form, seed=1, checks="all,weak_memory")
+    assert one.wrong(found, arguments) == []
+    assert "races" in node.results[-1].checks
