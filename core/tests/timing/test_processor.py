@@ -15,6 +15,9 @@ def run(made, of: ChipTiming | None = None, active: int = 1) -> Outcome:
     numbers = [number for batch in made.batches for number in batch.workgroups]
     outcome = ProcessorModel(of, made.instructions, MemoryLevels(of, Sharing(of, made), active), active).run(streams(made, numbers))
     assert sum(outcome.limits.values()) == pytest.approx(outcome.cycles)
+    memory = MemoryLevels(of, Sharing(of, made), active)
+    quiet = ProcessorModel(of, made.instructions, memory, active, tells=False).run(streams(made, numbers))
+    assert quiet.cycles == outcome.cycles, "a run that does not tell what cycles go for takes the same"
     return outcome
 
 

@@ -83,7 +83,7 @@ def profile_again(made: Launchable, findings: Sequence[Finding], workgroups: int
 
 def predicted_seconds(made: Launchable) -> float:
     """The time of a launch that was made, by the model and nothing else. Raises as `profile_again`."""
-    return launch_time(made.target.backend.timing(), _again(made, FEW).launch).seconds
+    return launch_time(made.target.backend.timing(), _again(made, FEW).launch, tells=False).seconds
 
 
 def _again(made: Launchable, workgroups: int) -> Recording:

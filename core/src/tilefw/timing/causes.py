@@ -62,7 +62,7 @@ def causes(
         chip, launch.own.instructions, launch.own.lanes, prepared(chip, launch), chip.resident_waves // max(1, launch.own.waves),
         launch.spread.most, launch.spilled,
     )
-    again = partial(launch_time, launch=launch, warm=warm, known=known)
+    again = partial(launch_time, launch=launch, warm=warm, known=known, tells=False)
     found = {name: time.cycles - _cycles(kind, subject, again, time) for name, kind in KINDS.items()}
     said = {name: kind.change for name, kind in KINDS.items()} | {TAIL: _TAIL_CHANGE, FEW: _FEW_CHANGE}
     spread = launch.spread

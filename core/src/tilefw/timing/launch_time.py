@@ -97,10 +97,12 @@ def neighbours(chip: ChipTiming, launch: RecordedLaunch) -> Neighbours:
 
 
 def launch_time(
-    chip: ChipTiming, launch: RecordedLaunch, warm: bool = False, without: Without | None = None, known: Neighbours | None = None
+    chip: ChipTiming, launch: RecordedLaunch, warm: bool = False, without: Without | None = None, known: Neighbours | None = None,
+    tells: bool = True,
 ) -> PredictedTime:
     """The time of a launch. `warm`: a launch of before has left its arrays in the caches that hold so much. `without`: other
-    streams, and what processors are spared; `known`: its neighbours, where somebody has found them."""
+    streams, and what processors are spared; `known`: its neighbours, where somebody has found them. `tells`: as of a
+    `ProcessorModel`; without it `cycles` and `seconds` are all that is found."""
     spread, found = launch.spread, neighbours(chip, launch) if known is None else known
     waves = prepared(chip, launch) if without is None else without.waves
     ideal = REAL if without is None else without.ideal
@@ -109,7 +111,8 @@ def launch_time(
 
     def timed(which: Sequence[WaveStream], rounds: int) -> Outcome:
         memory = MemoryLevels(chip, found.sharing, spread.active, launch.nbytes if warm else None)
-        return ProcessorModel(chip, launch.own.instructions, memory, spread.active, found.together, ideal).run(which, rounds)
+        model = ProcessorModel(chip, launch.own.instructions, memory, spread.active, found.together, ideal, tells)
+        return model.run(which, rounds)
 
     def simulated(rounds: int) -> Outcome:
         if repeated is None:
@@ -127,7 +130,7 @@ def launch_time(
     if launch.spilled and chip.spills_later and not ideal.spills:
         added = _spilling(chip, launch, waves) * spread.most
         cycles += added
-        outcome.limits[SPILLS] += added / scale
+        outcome.limits[SPILLS] = outcome.limits.get(SPILLS, 0.0) + added / scale
         outcome.cycles += added / scale
     turns = 0 if repeated is None else repeated.turns
     return PredictedTime(cycles, cycles / chip.clock_hz + chip.launch_seconds, spread, outcome, own, scale, each, turns)

@@ -7,11 +7,13 @@ found in the cache that they share.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilefw.api.execution_trace import CHUNK
 from tilefw.timing.chip_timing import ChipTiming, MemoryLevel
 from tilefw.timing.sharing import Sharing
+from tilefw.timing.streams import WaveAccess
 
 
 @dataclass(slots=True)
@@ -53,6 +55,7 @@ class MemoryLevels:
         self._own = _whole(first) if first.shared_by == "processor" else None
         self._outer = chip.levels[1:] if self._own is not None else chip.levels
         self._shift = 1 if self._own is not None else 0
+        self._unit = max(1, first.line // CHUNK)
         self._sharing = sharing
         self._parts = [self._part(self._shift + place, active) for place in range(len(self._outer))]
         self._seen = [LineCache(most) for most in self._parts]
@@ -73,18 +76,15 @@ class MemoryLevels:
         beside = {"processor": 1.0, "die": active / self._chip.dies, "chip": float(active)}[level.shared_by]
         return int(level.nbytes / max(1.0, beside * self._sharing.usual(place)) / self._chip.levels[0].line)
 
-    def read(self, chunks: tuple[int, ...], cached: bool, instruction: int) -> Traffic:
-        """Bring chunks to the processor for an instruction (its number); `cached`: the processor's own cache may hold them."""
-        levels = self._chip.levels
-        moved = [0.0] * len(levels)
-        deepest = 0
+    def read(self, access: WaveAccess, cached: bool, instruction: int) -> Traffic:
+        """Bring what an instruction (its number) reads to the processor; `cached`: the processor's own cache may hold it."""
+        moved = [0.0] * len(self._chip.levels)
         own = self._own if cached else None
-        unit = max(1, levels[0].line // CHUNK)
-        for line in dict.fromkeys(chunk // unit for chunk in chunks):
-            moved[0] += unit * CHUNK
-            if own is None or not own.holds(line):
-                deepest = max(deepest, self._beyond(line, unit * CHUNK, instruction, moved))
-        return Traffic(deepest, moved)
+        lines = access.lines(self._unit)
+        moved[0] = float(len(lines) * self._unit * CHUNK)
+        if own is not None:
+            lines = [line for line in lines if not own.holds(line)]
+        return Traffic(self._beyond(lines, instruction, moved) if lines else 0, moved)
 
     def write(self, chunks: tuple[int, ...]) -> Traffic:
         """Chunks that leave the processor, for the first level that has held all from the start, or the last."""
@@ -92,16 +92,19 @@ class MemoryLevels:
         last = self._shift + self._holds.index(True)
         return Traffic(self._shift, [nbytes if self._shift <= place <= last else 0.0 for place in range(len(self._chip.levels))])
 
-    def _beyond(self, line: int, nbytes: int, instruction: int, moved: list[float]) -> int:
-        """The level that answers; its bytes and those of the levels on the way are added."""
-        share = 1.0
-        for place in range(len(self._outer)):
-            moved[place + self._shift] += nbytes * share
-            if self._holds[place]:
-                return place + self._shift
-            if self._seen[place].holds(line):
-                return place + self._shift
-            share *= self._sharing.part(place + self._shift, instruction)
+    def _beyond(self, lines: Sequence[int], instruction: int, moved: list[float]) -> int:
+        """The level that answers last; its bytes and those of the levels on the way are added."""
+        share = float(self._unit * CHUNK)
+        for place in range(self._shift, self._shift + len(self._outer)):
+            moved[place] += len(lines) * share
+            if self._holds[place - self._shift]:
+                return place
+            holds = self._seen[place - self._shift].holds
+            beyond = [line for line in lines if not holds(line)]
+            if not beyond:
+                return place
+            lines = beyond
+            share *= self._sharing.part(place, instruction)
         raise AssertionError("the last level answers")
 
 

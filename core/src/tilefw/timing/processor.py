@@ -61,16 +61,19 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Static:
-    """What is known of an instruction before it runs: its cost, the registers that it reads and writes, its flow, its waits."""
+    """What is known of an instruction before it runs: its cost, the registers that it writes, and with them those that it reads,
+    its flow, its waits, whether each scheduler has a pipe of its own for it, and whether all that it does is to give results."""
 
     cost: InstructionCost
-    reads: tuple[int, ...]
     writes: tuple[int, ...]
     barrier: bool
     branch: bool
     limits: tuple[tuple[str, int], ...]
     begins: tuple[tuple[str, tuple[int, ...], bool], ...]
-    commits: tuple[str, ...] = ()
+    commits: tuple[str, ...]
+    registers: tuple[int, ...]
+    private: bool
+    plain: bool
 
 
 @dataclass(slots=True)
@@ -81,8 +84,7 @@ class _Wave:
     index: int
     rounds: int
     next: int = 0
-    ready: dict[int, float] = field(default_factory=dict)
-    causes: dict[int, str] = field(default_factory=dict)
+    ready: dict[int, tuple[float, str]] = field(default_factory=dict)
     open_copies: float = 0.0
     groups: deque[tuple[float, str]] = field(default_factory=deque)
     copies_cause: str = COPIES
@@ -93,11 +95,6 @@ class _Wave:
     cause: str = ISSUE
     longest: float = 0.0
     longest_cause: str = ISSUE
-
-    def waits(self, cycles: float, cause: str) -> None:
-        """Remember the longest wait since the last barrier: it is what the others wait for there."""
-        if cycles > self.longest:
-            self.longest, self.longest_cause = cycles, cause
 
 
 @dataclass(slots=True)
@@ -111,13 +108,14 @@ class _Gap:
 
 class ProcessorModel:
     """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond. `together`: by
-    atomic instruction, the part of the workgroups that want the same addresses."""
+    atomic instruction, the part of the workgroups that want the same addresses. `tells`: what cycles go for; else an outcome has
+    its `cycles` alone, in two thirds of the time."""
 
     def __init__(
         self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int,
-        together: Mapping[int, float] = MappingProxyType({}), ideal: Ideal = REAL,
+        together: Mapping[int, float] = MappingProxyType({}), ideal: Ideal = REAL, tells: bool = True,
     ) -> None:
-        self._chip, self._memory, self._ideal = chip, memory, ideal
+        self._chip, self._memory, self._ideal, self._tells = chip, memory, ideal, tells
         self._queues = {number: max(1.0, part * active) for number, part in together.items()}
         self._static = [_static(chip, instruction) for instruction in instructions]
         self._rates = [_share(chip, place, active) for place in range(len(chip.levels))]
@@ -127,7 +125,8 @@ class ProcessorModel:
         its own place as soon as it has ended, on other memory."""
         numbers = {number: place for place, number in enumerate(dict.fromkeys(s.workgroup for s in streams))}
         waves = [_Wave(s, i % self._chip.schedulers, numbers[s.workgroup], i, rounds) for i, s in enumerate(streams)]
-        return _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves, self._queues, self._ideal).outcome()
+        made = _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves, self._queues, self._ideal, self._tells)
+        return made.outcome()
 
 
 class _ProcessorRun:
@@ -137,9 +136,9 @@ class _ProcessorRun:
 
     def __init__(
         self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[_Static], rates: Sequence[float], waves: Sequence[_Wave],
-        queues: Mapping[int, float], ideal: Ideal,
+        queues: Mapping[int, float], ideal: Ideal, tells: bool,
     ) -> None:
-        self._queues, self._ideal = queues, ideal
+        self._queues, self._ideal, self._tells = queues, ideal, tells
         self._chip, self._memory, self._static, self._rates, self._waves = chip, memory, static, rates, waves
         self._out = Outcome()
         self._turn = [0.0] * chip.schedulers
@@ -160,13 +159,16 @@ class _ProcessorRun:
     def outcome(self) -> Outcome:
         waves, out = self._waves, self._out
         heap = [(0.0, wave.index) for wave in waves]
+        heapq.heapify(heap)
         while heap:
-            _, index = heapq.heappop(heap)
-            for woken in self._step(waves[index]):
+            index = heapq.heappop(heap)[1]
+            while (going := self._step(waves[index])) is None:  # it alone goes on, first of all or not
+                index = heapq.heappushpop(heap, (waves[index].at, index))[1]
+            for woken in going:
                 heapq.heappush(heap, (woken.at, woken.index))
-        results = (max(wave.ready.values(), default=0.0) for wave in waves)
+        results = (max((when for when, _ in wave.ready.values()), default=0.0) for wave in waves)
         out.cycles = max(*self._issued, *self._level_free, *self._free.values(), *results)
-        for issued in self._issued:
+        for issued in self._issued if self._tells else ():
             out.limits[DRAIN if issued else NO_WAVE] += out.cycles - issued
         for cause in out.limits:
             out.limits[cause] /= self._chip.schedulers
@@ -174,17 +176,15 @@ class _ProcessorRun:
 
     # --- one instruction -------------------------------------------------------------------------------------------------
 
-    def _step(self, wave: _Wave) -> list[_Wave]:
-        """Issue a wave's next instruction, which is ready at `wave.at`; gives the waves that go on."""
+    def _step(self, wave: _Wave) -> list[_Wave] | None:
+        """Issue a wave's next instruction, which is ready at `wave.at`; gives the waves that go on, None for this one alone."""
         number = wave.stream.instructions[wave.next]
-        static, out = self._static[number], self._out
+        static = self._static[number]
         if static.cost.role == "await" and not self._settled(wave):
             return self._take_woken([])
         issue = self._issue(wave, number, static)
         accesses = wave.stream.accesses.get(wave.next, ())
         self._results(wave, static, issue, accesses)
-        out.executed[number] += 1
-        out.operations[static.cost.pipe] += static.cost.operations
         wave.next += 1
         if static.barrier and not self._ideal.barriers:
             return self._take_woken(self._meet(wave, issue))
@@ -194,7 +194,7 @@ class _ProcessorRun:
         if static.branch and wave.stream.instructions[wave.next] != number + 1:
             pause = max(pause, static.cost.latency)  # the wave's next instructions are fetched anew
         self._prepare(wave, issue + pause)
-        return self._take_woken([wave])
+        return self._take_woken([wave]) if self._woken else None
 
     def _take_woken(self, going: list[_Wave]) -> list[_Wave]:
         if self._woken:
@@ -204,19 +204,27 @@ class _ProcessorRun:
 
     def _issue(self, wave: _Wave, number: int, static: _Static) -> float:
         """The cycle in which the instruction issues; pipes and turns are taken, waiting is accounted."""
-        cost, scheduler, out = static.cost, wave.scheduler, self._out
-        if not cost.slots:
-            return wave.at  # the machine executes nothing for it
-        key = (cost.pipe, scheduler if self._chip.pipes[cost.pipe] == "scheduler" else 0)
-        turn, room = self._turn[scheduler], self._free[key]
-        issue = max(wave.at, turn, room)
+        cost, scheduler = static.cost, wave.scheduler
+        if not cost.slots:  # the machine executes nothing for it
+            self._out.executed[number] += 1
+            self._out.operations[cost.pipe] += cost.operations
+            return wave.at
+        key = (cost.pipe, scheduler if static.private else 0)
+        at, turn, room = wave.at, self._turn[scheduler], self._free[key]
+        self._turn[scheduler] = (turn if turn > at else at) + cost.slots
+        self._free[key] = (room if room > at else at) + cost.cycles
+        issue = max(at, turn, room)
+        if not self._tells:
+            if issue + cost.slots > self._issued[scheduler]:
+                self._issued[scheduler] = issue + cost.slots
+            return issue
         cause = cost.pipe if room >= turn else ISSUE
-        if issue > wave.at:
-            out.stalls[number][cause] += issue - wave.at
-            wave.waits(issue - wave.at, cause)
-        self._turn[scheduler] = max(wave.at, turn) + cost.slots
-        self._free[key] = max(wave.at, room) + cost.cycles
+        if issue > at:
+            self._waited(wave, number, issue - at, cause)
+        out = self._out
         out.busy[cost.pipe] += cost.cycles
+        out.executed[number] += 1
+        out.operations[cost.pipe] += cost.operations
         self._account(wave, issue, cause, cost.slots)
         return issue
 
@@ -250,14 +258,9 @@ class _ProcessorRun:
         static = self._static[number]
         at, cause = earliest, ISSUE
         ready = wave.ready
-        for register in static.reads:
-            when = ready.get(register, 0.0)
-            if when > at:
-                at, cause = when, wave.causes[register]
-        for register in static.writes:
-            when = ready.get(register, 0.0)
-            if when > at:
-                at, cause = when, wave.causes[register]
+        for register in static.registers:
+            if register in ready and ready[register][0] > at:
+                at, cause = ready[register]
         for queue, pending in static.limits:
             events = wave.queues[queue]
             while len(events) > pending:
@@ -269,10 +272,15 @@ class _ProcessorRun:
                 when, what = wave.groups.popleft()
                 if when > at:
                     at, cause = when, what
-        if at > earliest:
-            self._out.stalls[number][cause] += at - earliest
-            wave.waits(at - earliest, cause)
+        if at > earliest and self._tells:
+            self._waited(wave, number, at - earliest, cause)
         wave.at, wave.cause = at, cause
+
+    def _waited(self, wave: _Wave, number: int, cycles: float, cause: str) -> None:
+        """A wave's instruction has waited; the longest wait since the last barrier is what the others wait for there."""
+        self._out.stalls[number][cause] += cycles
+        if cycles > wave.longest:
+            wave.longest, wave.longest_cause = cycles, cause
 
     def _results(self, wave: _Wave, static: _Static, issue: float, accesses: Sequence[WaveAccess]) -> None:
         """When what the instruction gives is there."""
@@ -283,9 +291,16 @@ class _ProcessorRun:
             when, where = self._access(number, cost, issue, access)
             if when > done:
                 done, cause = when, where
-        for register in static.writes:
-            wave.ready[register] = done
-            wave.causes[register] = cause
+        if static.writes:
+            result, ready = (done, cause), wave.ready
+            for register in static.writes:
+                ready[register] = result
+        if not static.plain:
+            self._begun(wave, static, (issue, done), cause, bool(accesses))
+
+    def _begun(self, wave: _Wave, static: _Static, times: tuple[float, float], cause: str, accesses: bool) -> None:
+        """What an instruction has begun that others wait for: its issue, and when what it gives is there, are `times`."""
+        cost, (issue, done) = static.cost, times
         if cost.role == "copy":
             if done > wave.open_copies:
                 wave.open_copies, wave.copies_cause = done, cause
@@ -298,7 +313,7 @@ class _ProcessorRun:
             else:
                 self._append(wave, queue, (done, cause))
             for register in registers:
-                wave.ready[register] = 0.0  # a wait of the code, not the processor, orders its readers
+                wave.ready[register] = (0.0, ISSUE)  # a wait of the code, not the processor, orders its readers
 
         for queue in static.commits:
             self._append(wave, queue, wave.together.pop(queue, (issue, cause)))
@@ -327,8 +342,7 @@ class _ProcessorRun:
             return False
         when, cause = phases.end(wave.awaited)
         if when > wave.at:
-            self._out.stalls[wave.stream.instructions[wave.next]][cause] += when - wave.at
-            wave.waits(when - wave.at, cause)
+            self._waited(wave, wave.stream.instructions[wave.next], when - wave.at, cause)
             wave.at, wave.cause = when, cause
             self._woken.append(wave)
             return False
@@ -349,7 +363,7 @@ class _ProcessorRun:
         if access.chunks:
             write = access.kind == "write"
             cached = access.kind == "read" and cost.role not in ("copy", "bulk")
-            traffic = self._memory.write(access.chunks) if write else self._memory.read(access.chunks, cached, number)
+            traffic = self._memory.write(access.chunks) if write else self._memory.read(access, cached, number)
             when, where = self._transfer(traffic, issue, 0.0 if number in self._ideal.hidden else 1.0)
             if access.kind == "atomic":
                 when, where = max((when, where), self._one_by_one(number, issue, access))
@@ -377,8 +391,9 @@ class _ProcessorRun:
                 taken = nbytes / self._rates[place]
                 begin = max(issue, self._level_free[place])
                 self._level_free[place] = begin + taken
-                self._out.busy[levels[place].name] += taken
-                self._out.moved[levels[place].name] += nbytes
+                if self._tells:
+                    self._out.busy[levels[place].name] += taken
+                    self._out.moved[levels[place].name] += nbytes
                 when = begin + taken + latency * levels[min(place, traffic.level)].latency
                 if when > done:
                     done, cause = when, levels[place].name
@@ -458,7 +473,11 @@ def _static(chip: ChipTiming, instruction: Any) -> _Static:
     begins = tuple((issue.queue, issue.pending, issue.grouped) for issue in instruction.issues)
     branch = isinstance(flow, Branch | Jump)
     commits = tuple(instruction.commits)
-    return _Static(chip.cost(instruction), tuple(reads), tuple(writes), barrier, branch, tuple(limits), begins, commits)
+    cost = chip.cost(instruction)
+    private = chip.pipes[cost.pipe] == "scheduler"
+    registers = tuple(dict.fromkeys((*reads, *writes)))
+    plain = not (cost.role or begins or commits)
+    return _Static(cost, tuple(writes), barrier, branch, tuple(limits), begins, commits, registers, private, plain)
 
 
 def _registers(operand: Any) -> tuple[int, ...]:

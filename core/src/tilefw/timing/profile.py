@@ -22,8 +22,8 @@ def launch_profile(
     """The profile of a recorded launch. `bounds`: the same chip with every figure at its fast and at its slow end. `warm`: as in
     `launch_time`."""
     known = neighbours(chip, launch)
-    time, *ends = (launch_time(each, launch, warm, known=known) for each in (chip, *bounds))
-    fast, slow = (end.seconds for end in ends)
+    time = launch_time(chip, launch, warm, known=known)
+    fast, slow = (launch_time(end, launch, warm, known=known, tells=False).seconds for end in bounds)
     outcome, trace = time.outcome, launch.own
     stalls, lines = _stalls(trace, time)
     why = causes(chip, launch, time, known, warm)

@@ -21,6 +21,13 @@ class WaveAccess:
     nbytes: int
     size: int = 4
     repeats: int = 1
+    _lines: tuple[int, ...] | None = field(default=None, init=False, compare=False)
+
+    def lines(self, chunks_a_line: int) -> tuple[int, ...]:
+        """The lines of so many chunks that its chunks lie in, each once; a chip has one size of line."""
+        if self._lines is None:
+            self._lines = tuple(dict.fromkeys(chunk // chunks_a_line for chunk in self.chunks))
+        return self._lines
 
 
 @dataclass(slots=True)
