@@ -198,18 +198,19 @@ def test_a_convolution_of_each_channel_alone_is_of_the_mean_of_its_channels(targ
 
 
 @pytest.mark.parametrize("target", ["cpu", "nvidia-sm80", "amd-cdna3"])
-def test_a_convolution_of_each_channel_alone_reads_lines_as_they_lie(target):
-    """Sums of few terms are written out, and no place along a line is divided."""
+def test_a_convolution_of_each_channel_alone_reads_planes_as_they_lie(target):
+    """Sums of few terms are written out, and no place in a plane is divided: windows are blocks of memory."""
     b, rng = ModuleBuilder(), np.random.default_rng(14)
     given, weights = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((1, 5, 6, 11), (5, 1, 3, 3)))
     x = b.input("x", "fp32", given.shape)
     b.output("y", b.convolve(x, b.constant(weights, "fp32"), (1, 1), (1, 1), (1, 1), (1, 1), groups=5))
     (call,) = kernel_graph(b.module()).calls
-    assert not any(f"column {sign}" in call.kernel.src for sign in ("//", "%")) and "tl.static_range(9)" in call.kernel.src
+    divided = (f"{word} {sign}" for word in ("row", "column") for sign in ("//", "%"))
+    assert not any(text in call.kernel.src for text in divided) and "tl.static_range(9)" in call.kernel.src
     b = ModuleBuilder()
     x = b.input("x", "fp32", given.shape)
     b.output("y", b.convolve(x, b.constant(weights, "fp32"), (1, 1), (1, 1), (1, 1), (1, 1), groups=5))
-    assert launches(b, {"x": given}, target, tolerance=0) == ["lines1"]
+    assert launches(b, {"x": given}, target, tolerance=0) == ["planes1"]
 
 
 def test_a_sum_of_one_term_is_scaled_by_a_tensor_of_one_element():

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tilefw.graph.dialect.combining_ops import ContractOp, GraphReduceOp, GraphScanOp
 from tilefw.graph.dialect.moving_ops import GraphSortOp, ScatterOp
 from tilefw.graph.emit.lines import LinesText
+from tilefw.graph.emit.planes import PlanesText
 from tilefw.graph.emit.pointwise import PointwiseText
 from tilefw.graph.emit.rows import RowsText, walked
 from tilefw.graph.emit.scatter import ScatterText
@@ -31,8 +32,9 @@ def write(inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> tuple[str,
     if isinstance(anchor, GraphReduceOp | GraphScanOp | GraphSortOp):
         return "rows", RowsText("rows", inputs, outputs, anchor)
     if any(isinstance(op, ContractOp) for op in ops):
-        with suppress(NotOneKernelError):
-            return "lines", LinesText("lines", inputs, outputs)
+        for kind, write_kind in (("planes", PlanesText), ("lines", LinesText)):
+            with suppress(NotOneKernelError):
+                return kind, write_kind(kind, inputs, outputs)
     return "pointwise", PointwiseText("pointwise", inputs, outputs)
 
 
