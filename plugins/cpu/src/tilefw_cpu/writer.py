@@ -171,7 +171,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
             name = f"llvm.masked.load.v{lanes}{overload_of(kind)}.p0"
             arguments = [f"ptr align {bytes_of_type(kind)} {pointer}", f"<{lanes} x i1> {shown}", f"{held} zeroinitializer"]
             parts.append(self.emit(self.call(name, held, arguments), "i64", lanes).text)
-        found = self._picked(*parts, kind, lanes, [2 * n if n < half else 2 * n + 1 for n in range(lanes)])
+        found = self._picked(parts[0], parts[1], kind, lanes, [2 * n if n < half else 2 * n + 1 for n in range(lanes)])
         if mask is None or other == "zeroinitializer":
             return LlvmValue(found, "i64", lanes)
         return self.emit(f"select <{lanes} x i1> {mask.text}, {held} {found}, {held} {other}", "i64", lanes)
