@@ -140,9 +140,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
             else:
                 shown = self._turned(mask.text, "i1", lanes) if back else mask.text
                 passed = self._turned(other, kind, lanes) if back else other
-                name = f"llvm.masked.load.v{lanes}{overload_of(kind)}.p0"
-                arguments = [f"ptr align {align} {pointer}", f"<{lanes} x i1> {shown}", f"{held} {passed}"]
-                found = self.emit(self.call(name, held, arguments), "i64", lanes)
+                found = self._masked_load(pointer, align, kind, lanes, shown, passed)
             return LlvmValue(self._turned(found.text, kind, lanes), "i64", lanes) if back else found
         if memory.stride == 2 and memory.offset.lanes == 1 and bytes_of_type(kind) >= 4:
             return self._every_second(memory, kind, lanes, mask, other)
@@ -152,11 +150,16 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         arguments = [f"<{lanes} x ptr> align {bytes_of_type(kind)} {pointers}", f"<{lanes} x i1> {every}", f"{held} {other}"]
         return self.emit(self.call(name, held, arguments), "i64", lanes)
 
+    def _masked_load(self, pointer: str, align: int, kind: str, lanes: int, mask: str, other: str) -> LlvmValue:
+        held = vector(kind, lanes)
+        arguments = [f"ptr align {align} {pointer}", f"<{lanes} x i1> {mask}", f"{held} {other}"]
+        return self.emit(self.call(f"llvm.masked.load.v{lanes}{overload_of(kind)}.p0", held, arguments), "i64", lanes)
+
     def _every_second(
         self, memory: ElementMemory[LlvmValue], kind: str, lanes: int, mask: LlvmValue | None, other: str
     ) -> LlvmValue:
         """By two vectors, of which the second ends with the last element: what lies between elements is read, nothing behind them.
-        A gather takes as long as a load for each element on processors before Intel's Skylake and AMD's Zen 4 (uops.info)."""
+        A gather makes a load for each element (uops.info, VGATHERDPS)."""
         held, half = vector(kind, lanes), lanes // 2
         last = self.op("addi", (memory.offset, self.const(lanes - 1, "i64")), "i64")
         parts: list[str] = []
@@ -168,9 +171,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
             # Of the second vector's lanes those of odd number are wanted.
             order = [lanes if (n + first) % 2 else n // 2 + first * half for n in range(lanes)]
             shown = self._picked(mask.text, "zeroinitializer", "i1", lanes, order)
-            name = f"llvm.masked.load.v{lanes}{overload_of(kind)}.p0"
-            arguments = [f"ptr align {bytes_of_type(kind)} {pointer}", f"<{lanes} x i1> {shown}", f"{held} zeroinitializer"]
-            parts.append(self.emit(self.call(name, held, arguments), "i64", lanes).text)
+            parts.append(self._masked_load(pointer, bytes_of_type(kind), kind, lanes, shown, "zeroinitializer").text)
         found = self._picked(parts[0], parts[1], kind, lanes, [2 * n if n < half else 2 * n + 1 for n in range(lanes)])
         if mask is None or other == "zeroinitializer":
             return LlvmValue(found, "i64", lanes)

@@ -6,12 +6,11 @@ Neighbours along a line are neighbours in memory, also where a window reads. A t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tilefw.graph.emit.row_tiles import RowTilesText
-from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError
+from tilefw.graph.emit.tile_text import NotOneKernelError, count_of
 from tilefw.tile import types
 
 _TILE = 256  # elements of a program's tile, unless a line alone has more
@@ -25,14 +24,10 @@ class LinesText(RowTilesText):
     def __init__(self, name: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
         shape = types.shape_of(outputs[0].type)
         length = shape[-1] if shape else 0
-        if not _SHORTEST <= length <= _LONGEST or any(prod(types.shape_of(value.type)) != prod(shape) for value in outputs):
-            raise NotOneKernelError("lines too short or too long, or outputs of several sizes")
-        super().__init__(name, inputs, prod(shape[:-1]), length, _TILE)
+        if not _SHORTEST <= length <= _LONGEST:
+            raise NotOneKernelError("lines too short or too long")
+        super().__init__(name, inputs, count_of(outputs) // length, length, _TILE)
         whole = (*self.spread("row", shape[:-1]), "column")
         self.remember(shape, whole, f"row * {length} + column")
         for value in outputs:
             self.store(value, self.reshaped(shape, whole, types.shape_of(value.type)))
-
-    def special(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
-        """A contraction."""
-        return self.summed(op, value, coordinates)

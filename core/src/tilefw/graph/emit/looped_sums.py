@@ -24,6 +24,10 @@ class SummingText(TileText):
         """The shape of the tile of elements at these coordinates, as text."""
         raise NotImplementedError
 
+    def special(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
+        """A contraction."""
+        return self.summed(op, value, coordinates)
+
     def summed(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
         """A contraction's elements, summed where they are asked for; once, as nobody wants them twice. Raises NotOneKernelError for
         any other op, and within another sum."""

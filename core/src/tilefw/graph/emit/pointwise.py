@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from tilefw.graph.emit.looped_sums import SummingText
-from tilefw.graph.emit.tile_text import Coordinates, NotOneKernelError
+from tilefw.graph.emit.tile_text import Coordinates, count_of
 from tilefw.tile import types
 
 _BLOCK = 256
@@ -19,17 +18,9 @@ class PointwiseText(SummingText):
 
     def __init__(self, name: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
         super().__init__(name, inputs, {frozenset({"index"}): "inside"})
-        counts = {prod(types.shape_of(value.type)) for value in outputs}
-        if len(counts) != 1:
-            raise NotOneKernelError("outputs of several sizes")
-        (count,) = counts
-        self.in_blocks(count, _BLOCK)
+        self.in_blocks(count_of(outputs), _BLOCK)
         for value in outputs:
             self.store(value, self.spread("index", types.shape_of(value.type)))
 
     def tile(self, coordinates: Coordinates) -> str:
         return f"[{self.elements}]"
-
-    def special(self, op: Operation, value: SSAValue, coordinates: Coordinates) -> str:
-        """A contraction."""
-        return self.summed(op, value, coordinates)

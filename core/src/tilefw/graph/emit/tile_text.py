@@ -245,6 +245,14 @@ class TileText:
         return self.statement(f"tl.full((), {text}, tl.int32)" if text.lstrip("-").isdigit() else text)
 
 
+def count_of(outputs: Sequence[SSAValue]) -> int:
+    """The number of elements that each output has. Raises NotOneKernelError where they have several."""
+    counts = {prod(types.shape_of(value.type)) for value in outputs}
+    if len(counts) != 1:
+        raise NotOneKernelError("outputs of several sizes")
+    return counts.pop()
+
+
 def check_counted(shape: Sequence[int]) -> None:
     """Raise UnsupportedError TFW0992 for a tensor whose elements 32 bits do not count."""
     if prod(shape) > MOST_ELEMENTS:

@@ -107,7 +107,7 @@ class AgentOrder(Check):
         region, batch = piece.region, lanes.batch
         if region is not batch.memory.region("shared"):
             return
-        index = np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1) if piece.lanes is None else piece.index
+        index = piece.offsets(lanes.frame.shape)
         for agent, place in sorted(set(zip(self._agents(lanes, piece).tolist(), index.tolist(), strict=True))):
             slot, offset = divmod(place, region.stride)
             self.words.synchronise(agent, (self._first(batch, slot), offset), made, reads, writes)

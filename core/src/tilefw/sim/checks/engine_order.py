@@ -158,7 +158,7 @@ class EngineOrder(Check):
         shared = batch.memory.region("shared")
         for kind, region, index in (("read", copy.source, copy.source_index), ("write", copy.destination, copy.destination_index)):
             rows, chosen = self._rows(copy, index, kind)
-            if not len(chosen) or (self.launch.joint is not None and region.base):
+            if not len(chosen) or self.launch.shares_with_others(region):
                 continue
             places, granules = self._granules(region, chosen, copy.size)
             mine: Any = tuple(part[rows] for part in me)
@@ -181,7 +181,7 @@ class EngineOrder(Check):
         """Its bytes count as written by the wave that started it, at its start; a barrier tells so."""
         rows, chosen = self._rows(copy, copy.destination_index, "write")
         self._engine_sites.add(copy.instruction.index)
-        if len(chosen) and (self.launch.joint is None or not copy.destination.base):
+        if len(chosen) and not self.launch.shares_with_others(copy.destination):
             places, granules = self._granules(copy.destination, chosen, copy.size)
             at = copy if copy.barriers is not None else None
             mine: Any = tuple(part[rows] for part in self._starters(batch, copy, at))

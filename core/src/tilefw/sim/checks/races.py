@@ -90,7 +90,7 @@ class Races(Synchronisation, EngineOrder):
 
     def _here(self, access: Access) -> Iterator[Piece]:
         """The pieces that this check is for: memory that launches at once share is for the check of races between ranks."""
-        return (piece for piece in access.pieces if self.launch.joint is None or not piece.region.base)
+        return (piece for piece in access.pieces if not self.launch.shares_with_others(piece.region))
 
     def _access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None) -> None:
         """A load, store or atomic of `size` bytes at each lane of a piece; `values` are those of the access."""
@@ -224,7 +224,7 @@ class Races(Synchronisation, EngineOrder):
         part = common_alignment(piece.index, min(size, places.granule))
         if part < places.granule:
             places.refine(part)
-        index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, frame.shape).reshape(-1)
+        index = piece.offsets(frame.shape)
         first = index // places.granule
         return places, first[:, None] + np.arange(max(1, size // places.granule))
 
@@ -302,7 +302,7 @@ class Races(Synchronisation, EngineOrder):
 
     def _same_bytes(self, frame: Frame, piece: Piece, values: Array, size: int, granule: int) -> Array:
         values = values.reshape(-1)
-        index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, frame.shape).reshape(-1)
+        index = piece.offsets(frame.shape)
         now = gather(piece.region, np.ascontiguousarray(index), size)
         same = np.ascontiguousarray(now)[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
         return same.reshape(len(values), -1, granule).all(axis=2)

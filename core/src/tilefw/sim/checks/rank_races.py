@@ -67,15 +67,11 @@ class RankRaces(AgentOrder):
         for piece in access.pieces:
             self._meet_at(lanes, piece, made, reads, writes)
             if is_shared_by_all(piece.region):
-                agents, index = self._agents(lanes, piece), self._flat(lanes, piece)
+                agents, index = self._agents(lanes, piece), piece.offsets(lanes.frame.shape)
                 for agent, offset in dict.fromkeys(zip(agents.tolist(), index.tolist(), strict=True)):
                     self.words.synchronise(agent, (piece.region.base + offset) // WORD, made, reads, writes)
 
     # -- parts
-
-    def _flat(self, lanes: NumpyLanes, piece: Piece) -> Array:
-        """The offsets by lane of a piece."""
-        return piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
 
     def _places(self, region: Region) -> PlaceAccesses:
         if not isinstance(region.races, PlaceAccesses):
@@ -84,7 +80,7 @@ class RankRaces(AgentOrder):
         return region.races
 
     def _check(self, lanes: NumpyLanes, piece: Piece, access: Access, scope: int) -> None:
-        agents, index = self._agents(lanes, piece), self._flat(lanes, piece)
+        agents, index = self._agents(lanes, piece), piece.offsets(lanes.frame.shape)
         if not len(index):
             return
         places = self._places(piece.region)

@@ -73,10 +73,10 @@ class Synchronisation(Check):
         """What strong accesses acquire from, and release to, their addresses."""
         kind, order = access.kind, access.order
         for piece in access.pieces:
-            if self.launch.joint is not None and piece.region.base:
+            if self.launch.shares_with_others(piece.region):
                 continue
             _, _, slots, waves = self._actors(lanes, piece)
-            index = piece.index if piece.lanes is not None else np.broadcast_to(piece.index, lanes.frame.shape).reshape(-1)
+            index = piece.offsets(lanes.frame.shape)
             addresses = np.unique(index)
             many = len(addresses) > _FEW_ADDRESSES
             turns = slice(None) if piece.turns is None else piece.turns

@@ -140,3 +140,7 @@ class LaunchState:
     schedule: ExecutionOrder
     diagnostics: Diagnostics
     joint: JointAgents | None = None
+
+    def shares_with_others(self, region: Region) -> bool:
+        """Whether launches that run at once reach a region: its races are for the check of races between ranks."""
+        return self.joint is not None and bool(region.base)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.regions import Region
 
@@ -21,6 +23,10 @@ class Piece:
     index: Array
     lanes: Array | None
     turns: Array | None = None
+
+    def offsets(self, frame: tuple[int, ...]) -> Array:
+        """The flat offsets by lane, in a frame of this shape."""
+        return np.broadcast_to(self.index, frame).reshape(-1) if self.lanes is None else self.index
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ class Poll:
         for piece in self.pieces:
             if not piece.region.base:
                 continue
-            index = np.broadcast_to(piece.index, self.frame.shape).reshape(-1) if piece.lanes is None else piece.index
+            index = piece.offsets(self.frame.shape)
             mine = slots.reshape(-1) if piece.lanes is None else slots[piece.lanes]
             for slot, offset in dict.fromkeys(zip(mine.tolist(), index.reshape(-1).tolist(), strict=True)):
                 yield slot, piece.region, offset
