@@ -39,7 +39,7 @@ def built(line: str) -> list[AtomicOp]:
     ("p.to(tl.pointer_type(tl.int8)).atomic_add(1)", "TFW0220", "tl.atomic_add is not there for int8"),
     ("tl.atomic_cas(p.to(tl.pointer_type(tl.int8)), 0, 1)", "TFW0220", "elements of 16, 32 and 64 bits"),
     ("tl.atomic_add(p, 1, sem='seq_cst')", "TFW0221", "sem is one of 'relaxed', 'acquire', 'release', 'acq_rel'"),
-    ("tl.atomic_add(p, 1, scope='device')", "TFW0221", "scope is one of 'cta', 'gpu', 'sys'"),
+    ("tl.atomic_add(p, 1, scope='cluster')", "TFW0221", "scope is one of 'cta', 'gpu', 'sys', 'workgroup'"),
     ("tl.atomic_add(p, 1, sem=n)", "TFW0221", "sem is one of"),
     ("tl.atomic_add(c, 1.0)", "TFW0211", "Cannot store to a constant pointer"),
     ("tl.atomic_add(n, 1)", "TFW0206", "tl.atomic_add needs a pointer"),
@@ -53,6 +53,15 @@ def test_what_is_refused(line: str, code: str, words: str) -> None:
         built(line)
     assert caught.value.code == code and words in str(caught.value)
     assert caught.value.place is not None and caught.value.place.line == 2
+
+
+@pytest.mark.parametrize(("word", "scope"), [
+    ("workgroup", "workgroup"), ("device", "device"), ("node", "system"), ("system", "system"),
+])
+def test_every_atomic_takes_the_words_of_a_node_for_its_scope(word: str, scope: str) -> None:
+    for call in ("add(p, 1", "cas(p, 0, 1", "xchg(p, 1", "load(p", "store(p, 1", "poll(p, 1"):
+        (op,) = built(f"tl.atomic_{call}, scope='{word}')")
+        assert op.scope == scope
 
 
 def test_defaults_and_words() -> None:

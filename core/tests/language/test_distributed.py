@@ -104,7 +104,7 @@ def _findings(data: Any, flag: Any, out: Any, published: bool, taken: bool) -> s
     ("tld.wait(p, comparison='=')", "TFW0221", "comparison is one of '=='"),
     ("tld.wait(p, 0)", "TFW0221", "one word or more"),
     ("tld.signal(p, 0, op='mul')", "TFW0221", "op is one of 'set', 'add'"),
-    ("tld.signal(p, 0, scope='cluster')", "TFW0221", "scope is one of 'workgroup'"),
+    ("tld.signal(p, 0, scope='cluster')", "TFW0221", "scope is one of 'cta'"),
     ("tld.fence('relaxed')", "TFW0221", "sem is one of 'acquire', 'release', 'acq_rel'"),
     ("tld.at(p, tl.arange(0, 4))", "TFW0201", "a rank is one integer"),
     ("tld.at(1, 0)", "TFW0206", "pointer"),

@@ -7,7 +7,8 @@ and the result is undefined.
 
 `sem` is one of "acq_rel" (the default), "acquire", "release", "relaxed": with acquire, what the program accesses after it is
 accessed after it; with release, what it accessed before is seen by whoever acquires the new value. `scope` says who may be
-that: "cta" the same program, "gpu" (the default) every program of the launch, "sys" everybody.
+that: "cta" or "workgroup" the same program, "gpu" (the default) or "device" every program of the launch, "sys", "system" or "node"
+everybody.
 """
 
 from __future__ import annotations

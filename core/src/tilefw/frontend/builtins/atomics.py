@@ -24,7 +24,11 @@ meaning = Meanings()
 
 _DEFAULT_ORDER = "acq_rel"
 _ORDERS = {word: word for word in ORDERS}
-_SCOPES = {"cta": "workgroup", "gpu": "device", "sys": "system"}
+# Triton's words, and those of tile IR; the devices of a node are all that a kernel's system has, so that "node" is another word.
+SCOPES = {
+    "cta": "workgroup", "gpu": "device", "sys": "system", "workgroup": "workgroup", "device": "device", "node": "system",
+    "system": "system",
+}
 _DEFAULT_SCOPE = "gpu"
 
 # Function: its kinds for signed integers, unsigned integers, floats; None where Triton has none.
@@ -43,7 +47,7 @@ def _rmw(function: str) -> Callable[..., RuntimeValue]:
     def build(b: Builder, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> RuntimeValue:
         pointer = _writable(pointer, function)
         kind = kind_of(function, element_of(pointer))
-        order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
+        order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, SCOPES, _DEFAULT_SCOPE)
         shape = shape_of_access(pointer, (("val", val), ("mask", mask)))
         value = fitted(b, val, element_of(pointer), shape)
         return b.atomic_rmw(kind, pointer, value, None if mask is None else fitted_mask(b, mask, shape), order, reach)
@@ -61,7 +65,7 @@ def atomic_cas(b: Builder, pointer: Any, cmp: Any, val: Any, sem: Any, scope: An
     element = element_of(pointer)
     if not _serves(CAS_ELEMENTS, element):
         raise _no_such_type("atomic_cas", element, "elements of 16, 32 and 64 bits")
-    order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
+    order, reach = _word("sem", sem, _ORDERS, _DEFAULT_ORDER), _word("scope", scope, SCOPES, _DEFAULT_SCOPE)
     shape = shape_of_access(pointer, (("cmp", cmp), ("val", val)))
     return b.atomic_cas(pointer, fitted(b, cmp, element, shape), fitted(b, val, element, shape), order, reach)
 
@@ -78,7 +82,7 @@ def atomic_load(b: Builder, pointer: Any, mask: Any, sem: Any, scope: Any) -> Ru
 def _loaded(b: Builder, function: str, pointer: Any, mask: Any, order: str, scope: Any) -> RuntimeValue:
     """What memory holds: a read-modify-write that changes nothing, of integers as wide as the elements."""
     pointer = _writable(pointer, function)
-    element, reach = element_of(pointer), _word("scope", scope, _SCOPES, _DEFAULT_SCOPE)
+    element, reach = element_of(pointer), _word("scope", scope, SCOPES, _DEFAULT_SCOPE)
     if not _serves(CAS_ELEMENTS, element):
         raise _no_such_type(function, element, "elements of 16, 32 and 64 bits")
     wide = tl.int64 if element.primitive_bitwidth == 64 else tl.int32

@@ -16,6 +16,7 @@ from tilefw.api.errors import CompileError
 from tilefw.frontend.arithmetic import BINARY, COMPARISONS, add, compare, offset, subtract
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins import atomics, memory
+from tilefw.frontend.builtins.atomics import SCOPES
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.values import RuntimeValue, describe, named
@@ -24,10 +25,6 @@ from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
 
 meaning = Meanings()
 
-_SCOPES = {
-    "workgroup": "cta", "device": "gpu", "node": "sys", "system": "sys", "cta": "cta", "gpu": "gpu", "sys": "sys",
-}
-_IN_TILE_IR = {"cta": "workgroup", "gpu": "device", "sys": "system"}
 _UPDATES = {"set": "atomic_xchg", "add": "atomic_add"}
 _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -185,7 +182,7 @@ def consume(b: Builder, value: Any, token: Any) -> Any:
 def fence(b: Builder, sem: Any, scope: Any) -> None:
     if sem not in FENCE_ORDERS or isinstance(sem, RuntimeValue):
         raise CompileError(f"sem is one of {', '.join(map(repr, FENCE_ORDERS))}, not {describe(sem)}", "TFW0221")
-    b.fence(sem, _IN_TILE_IR[_scope(scope)])
+    b.fence(sem, SCOPES[_scope(scope)])
 
 
 @meaning("distributed.quiet")
@@ -240,10 +237,10 @@ def _words(pointer: Any, function: str) -> RuntimeValue:
 
 
 def _scope(scope: Any) -> str:
-    """Triton's word. Raises CompileError (TFW0221) where there is no such scope."""
-    if isinstance(scope, RuntimeValue) or scope not in _SCOPES:
+    """The scope as it was given. Raises CompileError (TFW0221) where there is no such scope."""
+    if isinstance(scope, RuntimeValue) or scope not in SCOPES:
         raise CompileError(
-            f"scope is one of {', '.join(map(repr, _SCOPES))}, not {describe(scope)}", "TFW0221",
+            f"scope is one of {', '.join(map(repr, SCOPES))}, not {describe(scope)}", "TFW0221",
             help="leave `scope` out for the system",
         )
-    return _SCOPES[scope]
+    return scope
