@@ -46,8 +46,7 @@ def run_on_devices(args: argparse.Namespace) -> int:
         )
     one, target = COLLECTIVES[args.kernel], config.resolve(config.settings(args.target)).target
     keywords = {name: value for name, value in execution(args).items() if name != "executor"}
-    given = {"n": 64 if "matmul" in one.name else 1000, "dtype": "float16" if "matmul" in one.name else "float32"}
-    given |= literals(args.param)
+    given = {"n": one.n, "dtype": one.dtypes[0]} | literals(args.param)
     forms = [str(given.pop("form"))] if "form" in given else list(one.forms)
     if unknown := [form for form in forms if form not in one.forms]:
         raise UsageError(f"{one.name} has no form {unknown[0]!r}", code="TFW0902", help=f"its forms: {', '.join(one.forms)}")
@@ -74,8 +73,8 @@ def _run(
     n, dtype = given["n"], given["dtype"]
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise UsageError(f"n is a whole number from 1, not {n!r}", code="TFW0902")
-    if dtype not in ("float16", "float32"):
-        raise UsageError(f"dtype is float16 or float32, not {dtype!r}", code="TFW0902")
+    if dtype not in one.dtypes:
+        raise UsageError(f"dtype of {one.name} is {' or '.join(one.dtypes)}, not {dtype!r}", code="TFW0902")
     drawn = one.draw(np.random.default_rng(keywords.get("seed", 0)), devices, n, dtype)
     node = tilefw.node(target, devices)
     shaping = {name: value for name, value in given.items() if name not in ("n", "dtype")}

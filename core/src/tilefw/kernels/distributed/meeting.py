@@ -18,14 +18,24 @@ class SymmetricNode(Protocol):
 
     num_ranks: int
 
+    @property
+    def ranks(self) -> range: ...
     def zeros(self, shape: Any, dtype: Any = ..., *, name: str | None = ...) -> Any: ...
     def launch(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> Any: ...
+    def run(self, launches: Any, *, seed: int = ...) -> Any: ...
 
 
 @tilefw.jit
 def meet(words_ptr):
     """All programs of this number, one a rank: what each did before is seen by all behind it."""
     tld.barrier(words_ptr + 2 * tl.program_id(0))
+
+
+@tilefw.jit
+def span(block, n, BLOCK: tl.constexpr):
+    """(offsets of a block of n elements, which of them there are)."""
+    offsets = block * BLOCK + tl.arange(0, BLOCK)
+    return offsets, offsets < n
 
 
 @tilefw.jit
@@ -57,3 +67,21 @@ def part(node: SymmetricNode, extent: int) -> int:
 def words(node: SymmetricNode, programs: int) -> Any:
     """Those for a launch of so many programs a rank."""
     return node.zeros((WORDS * programs,), "int64", name="meeting words")
+
+
+def others(programs: int) -> int:
+    """How many programs of a launch do not communicate, where one does: at least one."""
+    return max(programs - 1, 1)
+
+
+def launch_together(
+    node: SymmetricNode, *launches: tuple[Any, int, tuple[Any, ...], dict[str, Any]], seed: int = 0, **keywords: Any
+) -> None:
+    """Several kernels on every rank at once, as on streams of their own: each is (kernel, programs, arguments, constexprs)."""
+    node.run(
+        [
+            (rank, kernel, (programs,), arguments, constexprs | keywords)
+            for rank in node.ranks for kernel, programs, arguments, constexprs in launches
+        ],
+        seed=seed,
+    )
