@@ -101,7 +101,7 @@ FORMS = ("bulk", "producer_consumer", "fused", "specialised")
 def all_gather_matmul(
     node: SymmetricNode, a: Any, b: Any, form: str = "specialised", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:
-    """(the ranks' rows a one behind the other) · b on every rank, in b's type; a and b are matrices of 16-bit floats or fp32."""
+    """(the ranks' rows a one behind the other) · b on every rank, in b's type; all are of one float type."""
     (m, k), n = a[0].shape, b[0].shape[1]
     c = node.zeros((node.num_ranks * m, n), b[0].dtype, name="c")
     rows, blocks = {"BLOCK_M": block, "BLOCK_K": block}, {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": block}

@@ -21,7 +21,6 @@ from tilefw.kernels.distributed import (
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, exact, multiplied, normal, summed
 
 FLOATS = ("float32", "float16", "bfloat16")
-HALVES = ("float16", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def _reduced_products(a: Arrays, b: Arrays) -> list[RankResult]:
     return [multiplied(a, b)] * len(a)
 
 
-_MATRICES: Mapping[str, Any] = {"counts": "rows", "n": 64, "small": 45, "dtypes": HALVES}
+_MATRICES: Mapping[str, Any] = {"counts": "rows", "n": 64, "small": 45, "dtypes": ("float16", "bfloat16", "float32")}
 _ALL = (
     Collective("all_gather", tuple(all_gather.FORMS), all_gather.all_gather, _parts, _gathered),
     Collective("all_reduce", (*all_reduce.FORMS, "ring"), all_reduce.all_reduce, _parts, _reduced),

@@ -32,13 +32,6 @@ def meet(words_ptr):
 
 
 @tilefw.jit
-def span(block, n, BLOCK: tl.constexpr):
-    """(offsets of a block of n elements, which of them there are)."""
-    offsets = block * BLOCK + tl.arange(0, BLOCK)
-    return offsets, offsets < n
-
-
-@tilefw.jit
 def sum_of_ranks(x_ptr, offsets, inside):
     """The elements of all ranks' copies added up from rank 0 on, in float32: the same bits on every rank."""
     total = tl.zeros(offsets.shape, tl.float32)

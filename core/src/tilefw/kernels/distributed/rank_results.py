@@ -58,7 +58,7 @@ def summed(x: Arrays) -> RankResult:
 
 
 def multiplied(a: Arrays, b: Arrays) -> RankResult:
-    """The sum of all products; a term of it is exact in fp32, and a matrix unit may cut where it adds: twice a rounding."""
+    """The sum of all products: a matrix unit may cut where it adds, twice a rounding for each term but one; fp32 rounds terms."""
     pairs = [(wide(left), wide(right)) for left, right in zip(a, b, strict=True)]
     terms = 2 * sum(left.shape[1] for left, _ in pairs) + len(pairs)
     value, magnitude = (np.sum([x @ y for x, y in of], 0) for of in (pairs, [(np.abs(x), np.abs(y)) for x, y in pairs]))

@@ -29,5 +29,5 @@ def product_tile(a_ptr, b_ptr, rows, columns, m, n, k, BLOCK_K: tl.constexpr):
         inner = begin + tl.arange(0, BLOCK_K)
         a = tl.load(a_ptr + rows[:, None] * k + inner[None, :], mask=(rows[:, None] < m) & (inner[None, :] < k), other=0)
         b = tl.load(b_ptr + inner[:, None] * n + columns[None, :], mask=(inner[:, None] < k) & (columns[None, :] < n), other=0)
-        total = tl.dot(a, b, total)
+        total = tl.dot(a, b, total, input_precision="ieee")
     return total
