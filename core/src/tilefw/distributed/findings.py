@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tilefw.api.device import Finding, LaunchReport
 from tilefw.api.errors import CheckError
+from tilefw.distributed.launch_differences import differences
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import SymmetricHeap
 from tilefw.runtime.diagnostics import check_error, with_text
@@ -20,7 +21,7 @@ def joint_error(launches: Sequence[RankLaunch], reports: Sequence[LaunchReport],
     for one, report in zip(launches, reports, strict=True):
         faults = [finding for finding in report.errors if finding.check != _DEADLOCK]
         if faults:
-            error = check_error([_placed(finding, heap) for finding in report.findings])
+            error = check_error([_placed(finding, one.rank, heap) for finding in report.findings])
             error.message = f"rank {one.rank}, {one.made.name}: {error.message}"
             others = sorted({other.rank for other in launches} - {one.rank})
             ended = f"the launches on ranks {', '.join(map(str, others))} were ended for it" if others else ""
@@ -30,9 +31,12 @@ def joint_error(launches: Sequence[RankLaunch], reports: Sequence[LaunchReport],
     findings = tuple(finding for report in reports for finding in report.findings)
     first = next(finding for finding in findings if finding.check == _DEADLOCK)
     more = [f"… and {len(waits) - _SHOWN} more"] if len(waits) > _SHOWN else []
+    over = [one for one, report in zip(launches, reports, strict=True) if not report.errors]
+    ended = [f"rank {one.rank}: {one.made.name} has ended" for one in over[:_SHOWN]]
     return CheckError(
         "deadlock: no rank can go on: each program that has not ended waits for a word that nobody changes", code=first.code,
-        place=with_text(first.source or first.code_place), note="\n".join([*waits[:_SHOWN], *more]),
+        place=with_text(first.source or first.code_place),
+        note="\n".join([*waits[:_SHOWN], *more, *ended, *differences(launches, len(heap.bases))]),
         help=f"nothing was copied back; see `tilefw explain {first.code}`", findings=findings,
     )
 
@@ -51,8 +55,19 @@ def _waits(one: RankLaunch, report: LaunchReport, heap: SymmetricHeap) -> Iterat
             )
 
 
-def _placed(finding: Finding, heap: SymmetricHeap) -> Finding:
-    """A finding that says what is at its address."""
+def _placed(finding: Finding, rank: int, heap: SymmetricHeap) -> Finding:
+    """A finding of a rank that says what is at its address, and which peer was meant where nothing can be."""
     if finding.address is None or finding.address < heap.bases[0]:
         return finding
+    asked, meant, ranks = heap.unknown_rank(finding.address), heap.unreached(finding.address), len(heap.bases)
+    if asked is not None:
+        return replace(
+            finding, code="TFW0875",
+            message=f"rank {asked} is asked for, and is none of the node's: it has {ranks}, from 0 to {ranks - 1}",
+        )
+    if meant is not None:
+        return replace(
+            finding, code="TFW0876", message=f"rank {rank} does not reach {heap.place(meant)} by loads and stores",
+            note=f"domains of this node have {heap.domain} ranks each",
+        )
     return replace(finding, note="; ".join(filter(None, (finding.note, f"the address is {heap.place(finding.address)}"))))

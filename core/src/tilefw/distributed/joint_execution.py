@@ -22,7 +22,7 @@ from tilefw.api.device import (
 from tilefw.api.errors import LaunchError, UnsupportedError, UsageError
 from tilefw.distributed.findings import joint_error
 from tilefw.distributed.rank_launch import RankLaunch
-from tilefw.distributed.residence import residence_of
+from tilefw.distributed.residence import check_co_residence, residence_of
 from tilefw.distributed.symmetric_heap import SymmetricHeap
 from tilefw.runtime.arguments.arrays import HostArray, storages
 from tilefw.runtime.arguments.binding import Bound
@@ -62,6 +62,7 @@ def run(
         replace(_options(where, device, seed, number), resident=resident or residence_of(one.made))
         for number, (one, where) in enumerate(zip(launches, sites, strict=True))
     ]
+    check_co_residence(launches, [wanted.resident for wanted in options])
     target, artifact = launches[0].made.target, launches[0].made.compiled.artifact
     titles = [f"{one.made.name} on rank {one.rank}, grid {one.made.grid}" for one in launches]
     crash = guarded(
@@ -71,7 +72,7 @@ def run(
     heap.given((name, array.start) for name, array in _arrays(launches))
     with executor.lock, contextlib.ExitStack() as allocated, crash:
         symmetric = _symmetric(executor, heap, allocated)
-        placed = [*symmetric, *_ordinary(executor, launches, symmetric, allocated)]
+        placed = [*symmetric, *_ordinary(executor, launches, heap, symmetric, allocated)]
         joint = [
             JointLaunch(
                 one.rank, one.made.name, executor.module(one.made.compiled.artifact), one.made.entry.name,
@@ -139,14 +140,20 @@ def _symmetric(executor: Executor, heap: SymmetricHeap, allocated: contextlib.Ex
 
 
 def _ordinary(
-    executor: Executor, launches: Sequence[RankLaunch], symmetric: Sequence[_PlacedMemory], allocated: contextlib.ExitStack
+    executor: Executor, launches: Sequence[RankLaunch], heap: SymmetricHeap, symmetric: Sequence[_PlacedMemory],
+    allocated: contextlib.ExitStack,
 ) -> list[_PlacedMemory]:
     """The other arrays of the launches: one that several ranks are given is one memory. What lies within a symmetric array, as a
-    buffer of a part of it does, is there already."""
+    buffer of a part of it does, is there already. Node contexts have their place, which tells a rank that is none."""
+    device = executor.device
+    assert isinstance(device, PlacingDevice)
+    contexts = {one.context.start: heap.context_address(one.rank) for one in launches}
     named = [(name, a) for name, a in _arrays(launches) if not any(part.holds(a) for part in symmetric)]
     placed = []
     for storage in storages(named):
-        handle = executor.device.allocate(storage.nbytes, label=storage.label, readonly=storage.readonly, element=storage.element)
+        about = {"label": storage.label, "readonly": storage.readonly, "element": storage.element}
+        place = contexts.get(storage.start)
+        handle = device.allocate(storage.nbytes, **about) if place is None else device.place(place, storage.nbytes, **about)
         placed.append(_filled(executor, handle, storage.start, storage.view(), allocated))
     return placed
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.device import Finding, LaunchReport
-from tilefw.api.errors import LaunchError, UsageError
+from tilefw.api.errors import KernelError, LaunchError, UsageError
 from tilefw.distributed import collectives
 from tilefw.distributed.joint_execution import joint_device, run
 from tilefw.distributed.rank_launch import RankLaunch
@@ -59,10 +59,14 @@ class JointResult:
 
 class DeviceNode:
     """`ranks` devices of one target. Each has a symmetric heap of `heap_bytes`; all heaps are in one address space. A device holds
-    `resident` programs of a launch at once, by default as many as the target's model of time says. `results` are those of all
-    launches that have ended well."""
+    `resident` programs of a launch at once, by default as many as the target's model of time says. Ranks reach those of their
+    domain, `domain_size` ranks from a multiple of it on: all by default. `results` are those of all launches that have ended
+    well."""
 
-    def __init__(self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None) -> None:
+    def __init__(
+        self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None,
+        domain_size: int | None = None,
+    ) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
             raise UsageError(f"a node has from 1 to {MOST_RANKS} ranks, not {ranks!r}", code="TFW0902")
         found = registry().find(config.resolve(config.settings(target=target)).target)
@@ -70,7 +74,9 @@ class DeviceNode:
         self.num_ranks = ranks
         self.results: list[JointResult] = []
         self.resident = None if resident is None else config.positive(resident, "resident")
-        self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"))
+        domain = ranks if domain_size is None else config.positive(domain_size, "domain_size")
+        self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"), domain)
+        self._contexts = [host_array(self.context(rank)) for rank in self.ranks]
         joint_device(executor_for(found, "default"), self.target, self.heap)
 
     @property
@@ -86,12 +92,17 @@ class DeviceNode:
     @property
     def heap_bases(self) -> np.ndarray:
         """The addresses of the heaps by rank, int64: a pointer into a heap means the same array on another rank when the bases are
-        exchanged."""
+        exchanged. Raises LaunchError TFW0876 where ranks do not reach all others, and so know different ones."""
+        if self.heap.domain < self.num_ranks:
+            raise LaunchError(
+                f"the ranks of this node reach {self.heap.domain} ranks each, and have no heap bases in common", code="TFW0876",
+                help="give each rank its own: [node.context(rank)[2:] for rank in node.ranks]",
+            )
         return np.array(self.heap.bases, np.int64)
 
     def context(self, rank: int) -> np.ndarray:
         """What a rank's kernels know of the node: [rank, number of ranks, heap bases by rank], int64."""
-        return np.array([rank, self.num_ranks, *self.heap.bases], np.int64)
+        return np.array([rank, self.num_ranks, *self.heap.bases_of(rank)], np.int64)
 
     # --- memory --------------------------------------------------------------------------------------------------------
 
@@ -186,20 +197,26 @@ class DeviceNode:
         self._check_rank(rank)
         given = [self._of_rank(value, rank) for value in args]
         named = {name: self._of_rank(value, rank) for name, value in (keywords or {}).items()}
-        taken: list[Launchable | None] = []
+        taken: list[tuple[Any, Launchable | None]] = []
 
         def take(function: Any, values: Sequence[Any], extents: Any, options: Mapping[str, Any]) -> None:
-            taken.append(function.launcher.ready(values, extents, options))
+            taken.append((function, function.launcher.ready(values, extents, options)))
 
         token = DEBUGGER.set(take)
         try:
-            with in_context(host_array(self.context(rank))):
+            with in_context(self._contexts[rank]):
                 kernel[grid](*given, target=self.target, executor="sim", **named)
+        except KernelError as error:
+            error.note = "\n".join(filter(None, (error.note, f"in the launch of rank {rank}")))
+            raise
         finally:
             DEBUGGER.reset(token)
-        if len(taken) != 1 or taken[0] is None:
+        function, made = taken[0] if taken else (kernel, None)
+        if made is None or len(taken) != 1:
             raise LaunchError(f"{kernel!r} launches {len(taken)} kernels; a rank's launch is of one", code="TFW0874")
-        return RankLaunch(rank, taken[0])
+        cooperative = bool(named.get("launch_cooperative_grid"))
+        place = function.source.place(function.source.tree) if cooperative else None
+        return RankLaunch(rank, made, self._contexts[rank], place, cooperative)
 
     def _check_rank(self, rank: int) -> None:
         if rank not in self.ranks:
@@ -222,10 +239,12 @@ class DeviceNode:
         return value
 
 
-def node(target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None) -> DeviceNode:
+def node(
+    target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None, domain_size: int | None = None
+) -> DeviceNode:
     """A simulated node of `ranks` devices of a target. Raises UnsupportedError TFW0873 for a target whose simulator cannot run
     several launches at once."""
-    return DeviceNode(target, ranks, heap_bytes=heap_bytes, resident=resident)
+    return DeviceNode(target, ranks, heap_bytes=heap_bytes, resident=resident, domain_size=domain_size)
 
 
 def _type(dtype: Any) -> np.dtype[Any]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilefw.api.errors import Place
+from tilefw.runtime.arguments.arrays import HostArray
 from tilefw.runtime.launchable import Launchable
 
 
 @dataclass(frozen=True, slots=True)
 class RankLaunch:
-    """A launch that is ready to be made, and the rank that it is made on."""
+    """A launch that is ready to be made, the rank that it is made on, the rank's node context, and where the kernel is written. All
+    programs of one that is `cooperative` must be on the device at once."""
 
     rank: int
     made: Launchable
+    context: HostArray
+    place: Place | None = None
+    cooperative: bool = False

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import LaunchError, UsageError
+from tilefw.node_context import HEAP_BASES, WORD_BYTES
 
 FIRST_BASE = 1 << 46  # above what devices allocate by themselves, below the top of an address of 48 bits
 BASE_STEP = 1 << 38
@@ -21,6 +22,9 @@ ALIGNMENT = 1024  # of an array's offset, in bytes
 GAP = 1024  # behind each array, at least
 DEFAULT_BYTES = 1 << 32  # of each rank's heap; arrays take memory of the host, the rest of a heap takes none
 MOST_RANKS = 64
+# From the addresses of a rank's heap to those by which ranks that do not reach it know it: nothing is there.
+_UNREACHED = BASE_STEP * MOST_RANKS
+_CONTEXT = BASE_STEP // 2  # from a rank's heap to its node context: a rank that is none is an address behind that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,9 +62,11 @@ class SymmetricArray:
 
 
 class SymmetricHeap:
-    """The heaps of so many ranks, of `nbytes` each: every allocation is of all ranks, one behind the other."""
+    """The heaps of so many ranks, of `nbytes` each: every allocation is of all ranks, one behind the other. Ranks reach those of
+    their own `domain` by loads and stores: of as many, from a multiple of it on."""
 
-    def __init__(self, ranks: int, nbytes: int) -> None:
+    def __init__(self, ranks: int, nbytes: int, domain: int | None = None) -> None:
+        self.domain = domain or ranks
         if not 0 < nbytes <= BASE_STEP // 2:
             raise UsageError(f"a symmetric heap has from 1 to {BASE_STEP // 2} bytes, not {nbytes}", code="TFW0902")
         self.nbytes = nbytes
@@ -72,7 +78,30 @@ class SymmetricHeap:
     @property
     def end(self) -> int:
         """All addresses of all heaps are below it."""
-        return self.bases[-1] + self.nbytes
+        return self.bases[-1] + BASE_STEP
+
+    def context_address(self, rank: int) -> int:
+        """The address of a rank's node context."""
+        return self.bases[rank] + _CONTEXT
+
+    def bases_of(self, rank: int) -> list[int]:
+        """The bases as a rank knows them: of those that it does not reach, an address at which nothing is."""
+        return [
+            base + (0 if peer // self.domain == rank // self.domain else _UNREACHED) for peer, base in enumerate(self.bases)
+        ]
+
+    def unknown_rank(self, address: int) -> int | None:
+        """The rank that a program asked for, where the address lies behind a node context; None elsewhere."""
+        words, rest = divmod((address - self.bases[0]) % BASE_STEP - _CONTEXT, WORD_BYTES)
+        asked = words - HEAP_BASES
+        if rest or asked < len(self.bases) or not self.bases[0] <= address < self.end:
+            return None
+        return asked if asked < 1 << 31 else asked - (1 << 32)
+
+    def unreached(self, address: int) -> int | None:
+        """The address in a peer's heap that is meant by one that a rank which does not reach it made; None elsewhere."""
+        meant = address - _UNREACHED
+        return meant if self.bases[0] <= meant < self.end else None
 
     def add(self, name: str | None, arrays: Sequence[np.ndarray]) -> SymmetricArray:
         """A new array: `arrays` are the ranks', which it keeps. Raises LaunchError TFW0872 where they differ in shape or type, or

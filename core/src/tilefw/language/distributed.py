@@ -48,7 +48,8 @@ def num_ranks() -> tensor:
 def at(pointer: Any, rank: Any) -> tensor:
     """Where `pointer`, a pointer or a tile of pointers into this rank's heap, points to in the heap of another one.
 
-    `rank` is one integer. It is not checked but in a debug build: a rank that is none is an address that is none.
+    `rank` is one integer. It is checked in a debug build alone, but a rank that is none is an address that is none, as is a peer
+    that this rank does not reach: simulated nodes say so where it is accessed.
     """
     ...
 
@@ -146,7 +147,7 @@ def signal(
     pointer: Any, rank: Any, value: Any = 1, op: str = "set", sem: str = "release", scope: str = "system"
 ) -> None:
     """Set a peer's copy of a word of int32 or int64 to `value`, or add it (`op="add"`): whoever waits for it there sees all that
-    this program has accessed before."""
+    this program has accessed before. A debug build stops where a sum wraps."""
     ...
 
 
@@ -194,7 +195,7 @@ def barrier(pointer: Any, team: Any = None) -> None:
 
     `pointer` is two words of the symmetric heap, int32 or int64, zero at first and of this barrier alone: how many have arrived
     so far, and how often this rank did. One program of each rank takes part, with words of its own. `team` is (first, stride,
-    size), all ranks without it. Arrivals are counted on from one barrier and launch to the next; int32 counts 2^31 of them.
+    size), all ranks without it. Arrivals are counted on from one barrier and launch to the next, beyond the largest number too.
     """
     ...
 

@@ -53,7 +53,9 @@ def _word(b: Builder, index: RuntimeValue) -> RuntimeValue:
 
 
 def _heap_base(b: Builder, of: RuntimeValue) -> RuntimeValue:
-    return _word(b, add(b, cast(b, of, tl.int64), b.constant(HEAP_BASES, tl.int64)))
+    # Of 32 bits without a sign, so that a negative rank is an address behind the context as other wrong ones are.
+    number = cast(b, cast(b, cast(b, of, tl.int32), tl.uint32), tl.int64)
+    return _word(b, add(b, number, b.constant(HEAP_BASES, tl.int64)))
 
 
 @meaning("distributed.at")
@@ -62,6 +64,8 @@ def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
     peer = to_value(b, rank)
     if peer.shape or not peer.dtype.is_int():
         raise CompileError(f"a rank is one integer, not {named(rank)}", "TFW0201")
+    if isinstance(rank, int) and rank < 0:
+        raise CompileError(f"rank {rank} is none: they count from 0", "TFW0875", help="the last one is tld.num_ranks() - 1")
     _check_rank(b, peer)
     mine = b.at_entry("heap_base", lambda: _heap_base(b, _number(b, "rank", RANK)))
     size = max(element_of(pointer).primitive_bitwidth // 8, 1)
@@ -131,7 +135,12 @@ def get(b: Builder, source: Any, destination: Any, rank: Any, mask: Any) -> None
 def signal(b: Builder, pointer: Any, rank: Any, value: Any, op: Any, sem: Any, scope: Any) -> None:
     if op not in _UPDATES or isinstance(op, RuntimeValue):
         raise CompileError(f"op is one of {', '.join(map(repr, _UPDATES))}, not {describe(op)}", "TFW0221")
-    atomics.meaning.of[_UPDATES[op]](b, at(b, _words(pointer, "signal"), rank), value, None, sem, _scope(scope))
+    words = _words(pointer, "signal")
+    value = _fitted_word(b, value, element_of(words))
+    before = atomics.meaning.of[_UPDATES[op]](b, at(b, words, rank), value, None, sem, _scope(scope))
+    if b.debug and op == "add":
+        more, wrapped = compare(b, ">=", value, 0), compare(b, "<", add(b, before, value), before)
+        b.trap_where(compare(b, "==", more, wrapped), "a signal wraps: its word cannot hold what is added to it")
 
 
 @meaning("distributed.put_signal")
@@ -149,7 +158,7 @@ def wait(b: Builder, pointer: Any, count: Any, value: Any, comparison: Any, sem:
     if isinstance(count, int) and count < 1:
         raise CompileError(f"tld.wait waits for one word or more, not for {count}", "TFW0221")
     element = element_of(words)
-    awaited, row = memory.fitted(b, value, element, ()), COMPARISONS[_OPPOSITES[comparison]](element)
+    awaited, row = _fitted_word(b, value, element), COMPARISONS[_OPPOSITES[comparison]](element)
 
     def one(word: RuntimeValue) -> None:
         # Nothing is carried through the loop, so that one thread waits and has nothing to tell the others.
@@ -215,7 +224,14 @@ def barrier_arrive(b: Builder, pointer: Any, team: Any) -> RuntimeValue:
 
 @meaning("distributed.barrier_wait")
 def barrier_wait(b: Builder, pointer: Any, token: Any) -> None:
-    wait(b, pointer, 1, consume(b, token, token), ">=", "acquire", "sys")
+    words, awaited = _words(pointer, "barrier"), consume(b, token, token)
+
+    def ahead() -> tuple[RuntimeValue, list[RuntimeValue]]:
+        # By the difference, which is right on both sides of the largest number.
+        arrived = atomics.meaning.of["atomic_load"](b, words, None, "acquire", "sys")
+        return compare(b, "<", subtract(b, arrived, awaited), 0), []
+
+    b.until([], ahead)
 
 
 def _team(b: Builder, team: Any) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue]:
@@ -225,6 +241,15 @@ def _team(b: Builder, team: Any) -> tuple[RuntimeValue, RuntimeValue, RuntimeVal
         raise CompileError(f"a team is a first rank, a stride and a size, not {describe(team)}", "TFW0201")
     first, stride, size = (cast(b, to_value(b, part), tl.int32) for part in team)
     return first, stride, size
+
+
+def _fitted_word(b: Builder, value: Any, element: tl.dtype) -> RuntimeValue:
+    """A signal's value in the type of its word. Raises CompileError (TFW0208) for a number that the word cannot hold."""
+    bits, signed = element.primitive_bitwidth, element.is_int_signed()
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+    if isinstance(value, int) and not low <= value < high:
+        raise CompileError(f"{value} is no value of a signal's word of {element}", "TFW0208", help="make the words of int64")
+    return memory.fitted(b, value, element, ())
 
 
 def _words(pointer: Any, function: str) -> RuntimeValue:
