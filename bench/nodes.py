@@ -89,8 +89,7 @@ def cells(kernels: Iterable[str], ranks: Iterable[int], targets: Iterable[str]) 
 
 def inputs(one: Collective, ranks: int, seed: int) -> tuple[int, str]:
     """The size and the type of a seed: small, so that a run takes about a second, of several remainders of every block."""
-    n, dtypes = (45, ("float16",)) if "matmul" in one.name else (777, ("float32", "float16"))
-    return max(n // ranks - seed % 4, 1), dtypes[seed % len(dtypes)]
+    return max(one.small // ranks - seed % 4, 1), one.dtypes[seed % len(one.dtypes)]
 
 
 def seed_run(cell: NodeCell, seed: int, commit: str) -> SeedRun:

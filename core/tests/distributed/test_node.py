@@ -282,3 +282,25 @@ def test_a_buffer_that_shows_a_part_of_a_symmetric_array_is_that_array(target):
     x = node.zeros((8,), "int32")
     node.launch(kernels.add_to_first, (1,), [memoryview(one[4:]) for one in x], 5)
     assert [one.tolist() for one in x] == [[0, 0, 0, 0, 5, 0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("moves", ["at", "distance"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_pointer_keeps_the_bits_of_the_way_to_a_peer_where_small_arrays_need_fewer(target, moves):
+
+    @tilefw.jit
+    def exchanged(x, result, n, heap_bases, MOVES: tl.constexpr, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        mine, peer = result + tld.rank() * n + at, 1 - tld.rank()
+        value = tl.load(x + at, mask=at < n)
+        tl.store(mine, value, mask=at < n)
+        if MOVES == "at":
+            tld.store(mine, value, peer, mask=at < n)
+        else:
+            distance = (tl.load(heap_bases + peer) - tl.load(heap_bases + tld.rank())) // 4
+            tl.store(mine + distance, value, mask=at < n)
+
+    node = tilefw.node(target, 2)
+    x, result = filled(node), node.empty((2 * N,), name="result")
+    node.launch(exchanged, (1,), x, result, N, node.heap_bases, MOVES=moves, BLOCK=512, checks="default")
+    assert all(np.array_equal(part, np.concatenate(list(x))) for part in result)

@@ -46,7 +46,7 @@ def gather(waits=True, writes=True, refused=False):
     return run
 
 
-@pytest.mark.parametrize("target", nodes.TARGETS[:1])
+@pytest.mark.parametrize("target", nodes.TARGETS)
 @pytest.mark.parametrize(("lacks", "outcome", "said"), [
     ({}, "right", ""),
     ({"waits": False}, "reported", "TFW0804"),

@@ -9,6 +9,7 @@ from typing import Any
 from tilefw.api.target import UNDER_2_GIB, TargetInfo
 from tilefw.runtime.arguments.arrays import HostArray, array_argument, disjoint, is_array
 from tilefw.runtime.arguments.device_arrays import DeviceArray
+from tilefw.runtime.arguments.rank_context import on_a_node
 
 _DISJOINT, _SMALL = frozenset({"disjoint"}), frozenset({"under_2_gib"})
 _CHECKS = frozenset({"checks"})
@@ -36,8 +37,11 @@ def facts_that_hold(info: TargetInfo, arrays: Sequence[HostArray | DeviceArray])
 
 
 def facts_of_storages(info: TargetInfo, starts: Sequence[int], ends: Sequence[int]) -> frozenset[str]:
-    """`facts_of` for arrays with storages that begin and end there."""
+    """`facts_of` for arrays with storages that begin and end there. On a node a pointer to an array may be moved to that of a peer,
+    which is as far away as the heaps are: what small buffers say of distances does not hold."""
     wanted = info.wants & _FACTS
+    if wanted >= _SMALL and on_a_node():
+        wanted -= _SMALL
     if wanted >= _DISJOINT and not disjoint(starts, ends):
         wanted -= _DISJOINT
     if wanted >= _SMALL and max(map(sub, ends, starts), default=0) > UNDER_2_GIB:

@@ -22,6 +22,11 @@ def in_context(context: HostArray) -> Iterator[None]:
         _CONTEXT.reset(token)
 
 
+def on_a_node() -> bool:
+    """Whether the launch that is bound is one of a rank."""
+    return _CONTEXT.get() is not None
+
+
 def rank_context(kernel: str) -> HostArray:
     """The context of the rank whose launch is bound. Raises LaunchError TFW0871 where there is none."""
     found = _CONTEXT.get()
