@@ -10,5 +10,7 @@ RANK, NUM_RANKS, HEAP_BASES = range(3)  # words; the bases are the last ones, in
 WORD_BYTES = 8
 HEAP_ALIGNMENT = 256
 """What every heap's address is divisible by: code relies on it, as it moves many bytes at once."""
+BARRIER = -1024
+"""From each heap's address, in bytes: two words of 64 bits by which one program of each rank meets the others (`tld.barrier()`)."""
 PARAMETER = "node.context"  # a user's parameter has no dot
 HIDDEN = "node_context"  # what `Parameter.hidden` says

@@ -110,6 +110,7 @@ def _findings(data: Any, flag: Any, out: Any, published: bool, taken: bool) -> s
     ("tld.at(1, 0)", "TFW0206", "pointer"),
     ("tld.wait(x)", "TFW0220", "a pointer to int32 or int64"),
     ("tld.consume(p, 1)", "TFW0201", "a token is what tld.wait gives"),
+    ("tld.barrier(team=(0, 1, 2))", "TFW0201", "the node's own barrier is of all ranks"),
     ("tld.barrier(p, team=2)", "TFW0201", "a team is a first rank, a stride and a size"),
 ])
 def test_mistakes_are_told(line: str, code: str, told: str) -> None:

@@ -131,7 +131,7 @@ def _symmetric(executor: Executor, heap: SymmetricHeap, allocated: contextlib.Ex
     """Every array of every heap, at its address."""
     device, placed = executor.device, list[_PlacedMemory]()
     assert isinstance(device, PlacingDevice)
-    for array in heap.arrays:
+    for array in (heap.barrier, *heap.arrays):
         for rank, (base, host) in enumerate(zip(heap.bases, array.arrays, strict=True)):
             label = f"{heap.called(array)} of rank {rank}"
             handle = device.place(base + array.offset, host.nbytes, label=label, element=host.dtype.name)

@@ -204,8 +204,9 @@ class DeviceNode:
 
         token = DEBUGGER.set(take)
         try:
-            with in_context(self._contexts[rank]):
-                kernel[grid](*given, target=self.target, executor="sim", **named)
+            # Not as keywords: a kernel may have a parameter of that name.
+            with in_context(self._contexts[rank]), config.target(self.target, executor="sim"):
+                kernel[grid](*given, **named)
         except KernelError as error:
             error.note = "\n".join(filter(None, (error.note, f"in the launch of rank {rank}")))
             raise

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import LaunchError, UsageError
-from tilefw.node_context import HEAP_BASES, WORD_BYTES
+from tilefw.node_context import BARRIER, HEAP_BASES, WORD_BYTES
 
 FIRST_BASE = 1 << 46  # above what devices allocate by themselves, below the top of an address of 48 bits
 BASE_STEP = 1 << 38
@@ -72,6 +72,7 @@ class SymmetricHeap:
         self.nbytes = nbytes
         self.bases = tuple(FIRST_BASE + BASE_STEP * rank for rank in range(ranks))
         self.arrays: list[SymmetricArray] = []
+        self.barrier = SymmetricArray("words of the node's barrier", BARRIER, tuple(np.zeros(2, np.int64) for _ in range(ranks)))
         self._next = 0
         self._parameters: dict[int, str] = {}  # by offset: as which one an array without a name was last given to a kernel
 
@@ -144,12 +145,10 @@ class SymmetricHeap:
     def place(self, address: int) -> str:
         """What is at an address, as messages say it."""
         for rank, base in enumerate(self.bases):
-            if not base <= address < base + BASE_STEP:
+            if not base + BARRIER <= address < base + BASE_STEP + BARRIER:
                 continue
             offset = address - base
-            before = [array for array in self.arrays if array.offset <= offset]
-            if not before:
-                return f"heap + {offset:#x} of rank {rank}"
+            before = [array for array in (self.barrier, *self.arrays) if array.offset <= offset]
             array, beyond = before[-1], offset - before[-1].offset - before[-1].nbytes
             if beyond >= 0:
                 return f"{beyond} bytes behind the end of {self.called(array)} on rank {rank} (heap + {offset:#x})"

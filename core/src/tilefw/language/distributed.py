@@ -190,12 +190,15 @@ def quiet() -> None:
 
 
 @distributed
-def barrier(pointer: Any, team: Any = None) -> None:
+def barrier(pointer: Any = None, team: Any = None) -> None:
     """Meet the other ranks: what each did before is seen behind it by all.
 
     `pointer` is two words of the symmetric heap, int32 or int64, zero at first and of this barrier alone: how many have arrived
     so far, and how often this rank did. One program of each rank takes part, with words of its own. `team` is (first, stride,
     size), all ranks without it. Arrivals are counted on from one barrier and launch to the next, beyond the largest number too.
+
+    Without words the barrier is the node's own, of all ranks, by words that each node keeps beside its heaps: for one program of
+    each rank at a time.
     """
     ...
 

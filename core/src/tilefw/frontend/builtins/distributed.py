@@ -20,7 +20,7 @@ from tilefw.frontend.builtins.atomics import SCOPES
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.values import RuntimeValue, describe, named
-from tilefw.node_context import HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
+from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
 from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
 
 meaning = Meanings()
@@ -58,6 +58,10 @@ def _heap_base(b: Builder, of: RuntimeValue) -> RuntimeValue:
     return _word(b, add(b, number, b.constant(HEAP_BASES, tl.int64)))
 
 
+def _own_base(b: Builder) -> RuntimeValue:
+    return b.at_entry("heap_base", lambda: _heap_base(b, _number(b, "rank", RANK)))
+
+
 @meaning("distributed.at")
 def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
     pointer = memory.checked_pointer(pointer, "distributed.at")
@@ -67,7 +71,7 @@ def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
     if isinstance(rank, int) and rank < 0:
         raise CompileError(f"rank {rank} is none: they count from 0", "TFW0875", help="the last one is tld.num_ranks() - 1")
     _check_rank(b, peer)
-    mine = b.at_entry("heap_base", lambda: _heap_base(b, _number(b, "rank", RANK)))
+    mine = _own_base(b)
     size = max(element_of(pointer).primitive_bitwidth // 8, 1)
     distance = subtract(b, _heap_base(b, peer), mine)
     if size > 1:
@@ -201,6 +205,10 @@ def quiet(b: Builder) -> None:
 
 @meaning("distributed.barrier")
 def barrier(b: Builder, pointer: Any, team: Any) -> None:
+    if pointer is None:
+        if team is not None:
+            raise CompileError("the node's own barrier is of all ranks", "TFW0201", help="give two words of the heap for a team")
+        pointer = cast(b, add(b, _own_base(b), b.constant(BARRIER, tl.int64)), tl.pointer_type(tl.int64))
     barrier_wait(b, pointer, barrier_arrive(b, pointer, team))
 
 
