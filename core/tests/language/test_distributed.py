@@ -40,7 +40,7 @@ def to_a_peer(src, dst, flag, out, N: tl.constexpr):
 @tilefw.jit
 def met_alone(words):
     tld.barrier(words)
-    tld.barrier_wait(words, tld.barrier_arrive(words, team=(0, 1, 1)))
+    tld.barrier_wait(words, tld.barrier_arrive(words, team=tld.team(0, 1, 1)))
 
 
 def launched(kernel: Any, target: str, arrays: list[Any], signature: dict[str, str], folder: Path, **constexprs: Any) -> None:
@@ -110,8 +110,16 @@ def _findings(data: Any, flag: Any, out: Any, published: bool, taken: bool) -> s
     ("tld.at(1, 0)", "TFW0206", "pointer"),
     ("tld.wait(x)", "TFW0220", "a pointer to int32 or int64"),
     ("tld.consume(p, 1)", "TFW0201", "a token is what tld.wait gives"),
-    ("tld.barrier(team=(0, 1, 2))", "TFW0201", "the node's own barrier is of all ranks"),
-    ("tld.barrier(p, team=2)", "TFW0201", "a team is a first rank, a stride and a size"),
+    ("tld.barrier(team=tld.team(0, 1, 2))", "TFW0201", "the node's own barrier is of all ranks"),
+    ("tld.barrier(p, team=2)", "TFW0878", "a team is what tld.team or tld.team_of makes"),
+    ("tld.team(0, 0, 2)", "TFW0878", "its stride is not 0"),
+    ("tld.team(0, 1, 0)", "TFW0878", "one rank or more"),
+    ("tld.team(2, -1, 4)", "TFW0878", "a team's last rank is -1"),
+    ("tld.team(x, 1, 2)", "TFW0878", "a team is made of integers"),
+    ("tld.team_of((0, 2, 0))", "TFW0878", "rank 0 is in the team twice"),
+    ("tld.team_of(3)", "TFW0878", "a tuple of ranks"),
+    ("tld.team(0, 1, 1, tld.team_of((0, 2)))", "TFW0878", "listed too"),
+    ("tld.world_rank(tld.team(), x)", "TFW0201", "a rank is one integer"),
 ])
 def test_mistakes_are_told(line: str, code: str, told: str) -> None:
     def wrong(p, x):

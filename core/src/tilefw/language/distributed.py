@@ -32,15 +32,52 @@ ATOMICS = (
 )
 
 
+class Team:
+    """Some ranks of a node, whose numbers in the team count from 0: what `team` and `team_of` make, and kernels hand on. `size` is
+    how many they are."""
+
+    __slots__ = ()
+
+    size: tensor
+
+
 @distributed
-def rank() -> tensor:
-    """The number of the rank that runs the program, int32, from 0."""
+def rank(team: Team | None = None) -> tensor:
+    """The number of the rank that runs the program, int32, from 0; with a team its number there, -1 where it is not of it."""
     ...
 
 
 @distributed
-def num_ranks() -> tensor:
-    """How many ranks the node has, int32."""
+def num_ranks(team: Team | None = None) -> tensor:
+    """How many ranks the node has, or the team, int32."""
+    ...
+
+
+@distributed
+def team(first: Any = 0, stride: Any = 1, size: Any = None, parent: Team | None = None) -> Team:
+    """The team of `size` ranks: `first`, `first + stride`, …; without a size all that there are in that direction.
+
+    With a `parent`, which is strided itself, `first` and `stride` count its members. Nothing is sent to make a team; all its
+    ranks make it alike.
+    """
+    ...
+
+
+@distributed
+def team_of(ranks: Any) -> Team:
+    """The team of the ranks of a tuple, in its order: `tld.team_of((0, 2, 3))`. Each is a different one."""
+    ...
+
+
+@distributed
+def world_rank(team: Team, rank: Any) -> tensor:
+    """The node's number of a team's member; -1, which is no rank, where the team has none of that number."""
+    ...
+
+
+@distributed
+def team_rank(team: Team, rank: Any) -> tensor:
+    """The number in a team of a rank of the node, -1 where it is not of it: the other way round as `world_rank`."""
     ...
 
 
@@ -190,12 +227,13 @@ def quiet() -> None:
 
 
 @distributed
-def barrier(pointer: Any = None, team: Any = None) -> None:
+def barrier(pointer: Any = None, team: Team | None = None) -> None:
     """Meet the other ranks: what each did before is seen behind it by all.
 
     `pointer` is two words of the symmetric heap, int32 or int64, zero at first and of this barrier alone: how many have arrived
-    so far, and how often this rank did. One program of each rank takes part, with words of its own. `team` is (first, stride,
-    size), all ranks without it. Arrivals are counted on from one barrier and launch to the next, beyond the largest number too.
+    so far, and how often this rank did. One program of each rank takes part, with words of its own. With a `team` its ranks meet,
+    and no other may take part, which a debug build checks; words are of one team. Arrivals are counted on from one barrier and
+    launch to the next, beyond the largest number too.
 
     Without words the barrier is the node's own, of all ranks, by words that each node keeps beside its heaps: for one program of
     each rank at a time.
@@ -204,7 +242,7 @@ def barrier(pointer: Any = None, team: Any = None) -> None:
 
 
 @distributed
-def barrier_arrive(pointer: Any, team: Any = None) -> tensor:
+def barrier_arrive(pointer: Any, team: Team | None = None) -> tensor:
     """The first half of `barrier`: say to all that this rank is here. The result is for `barrier_wait`."""
     ...
 

@@ -19,6 +19,7 @@ from tilefw.frontend.builtins import atomics, memory
 from tilefw.frontend.builtins.atomics import SCOPES
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
+from tilefw.frontend.teams import TeamValue, checked_team, listed, strided, within
 from tilefw.frontend.values import RuntimeValue, describe, named
 from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
 from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
@@ -33,13 +34,51 @@ _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"
 
 
 @meaning("distributed.rank")
-def rank(b: Builder) -> RuntimeValue:
-    return _number(b, "rank", RANK)
+def rank(b: Builder, team: Any) -> RuntimeValue:
+    own = _number(b, "rank", RANK)
+    return own if team is None else checked_team(team).number(b, own)
 
 
 @meaning("distributed.num_ranks")
-def num_ranks(b: Builder) -> RuntimeValue:
-    return _number(b, "num_ranks", NUM_RANKS)
+def num_ranks(b: Builder, team: Any) -> RuntimeValue:
+    return _number(b, "num_ranks", NUM_RANKS) if team is None else checked_team(team).size
+
+
+@meaning("distributed.team")
+def team(b: Builder, first: Any, stride: Any, size: Any, parent: Any) -> TeamValue:
+    whole = None if parent is None else checked_team(parent)
+    if size is None:
+        # As many as there are from the first on, whichever way the stride goes.
+        end = _number(b, "num_ranks", NUM_RANKS) if whole is None else whole.size
+        made = strided(b, first, stride, 1)
+        start, step = made.ranks
+        last = b.row("select", compare(b, ">", step, 0), subtract(b, end, 1), b.constant(0, tl.int32))
+        size = add(b, BINARY["//"](b, subtract(b, last, start), step), 1)
+    made = strided(b, first, stride, size)
+    return made if whole is None else within(b, whole, made)
+
+
+@meaning("distributed.team_of")
+def team_of(b: Builder, ranks: Any) -> TeamValue:
+    return listed(b, ranks)
+
+
+@meaning("distributed.world_rank")
+def world_rank(b: Builder, team: Any, rank: Any) -> RuntimeValue:
+    return checked_team(team).world_rank(b, _one_rank(b, rank))
+
+
+@meaning("distributed.team_rank")
+def team_rank(b: Builder, team: Any, rank: Any) -> RuntimeValue:
+    return checked_team(team).number(b, _one_rank(b, rank))
+
+
+def _one_rank(b: Builder, rank: Any) -> RuntimeValue:
+    """An int32. Raises CompileError (TFW0201) for anything but an integer."""
+    found = to_value(b, rank)
+    if found.shape or not found.dtype.is_int():
+        raise CompileError(f"a rank is one integer, not {named(rank)}", "TFW0201")
+    return cast(b, found, tl.int32)
 
 
 def _number(b: Builder, name: str, word: int) -> RuntimeValue:
@@ -54,7 +93,7 @@ def _word(b: Builder, index: RuntimeValue) -> RuntimeValue:
 
 def _heap_base(b: Builder, of: RuntimeValue) -> RuntimeValue:
     # Of 32 bits without a sign, so that a negative rank is an address behind the context as other wrong ones are.
-    number = cast(b, cast(b, cast(b, of, tl.int32), tl.uint32), tl.int64)
+    number = cast(b, cast(b, of, tl.uint32), tl.int64)
     return _word(b, add(b, number, b.constant(HEAP_BASES, tl.int64)))
 
 
@@ -65,9 +104,7 @@ def _own_base(b: Builder) -> RuntimeValue:
 @meaning("distributed.at")
 def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
     pointer = memory.checked_pointer(pointer, "distributed.at")
-    peer = to_value(b, rank)
-    if peer.shape or not peer.dtype.is_int():
-        raise CompileError(f"a rank is one integer, not {named(rank)}", "TFW0201")
+    peer = _one_rank(b, rank)
     if isinstance(rank, int) and rank < 0:
         raise CompileError(f"rank {rank} is none: they count from 0", "TFW0875", help="the last one is tld.num_ranks() - 1")
     _check_rank(b, peer)
@@ -83,7 +120,7 @@ def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
 def _check_rank(b: Builder, peer: RuntimeValue) -> None:
     """In a debug build a rank that is none ends the program."""
     if b.debug:
-        wrong = BINARY["|"](b, compare(b, "<", peer, 0), compare(b, ">=", peer, num_ranks(b)))
+        wrong = BINARY["|"](b, compare(b, "<", peer, 0), compare(b, ">=", peer, num_ranks(b, None)))
         b.trap_where(wrong, "a rank from 0 to below num_ranks is wanted")
 
 
@@ -215,19 +252,20 @@ def barrier(b: Builder, pointer: Any, team: Any) -> None:
 @meaning("distributed.barrier_arrive")
 def barrier_arrive(b: Builder, pointer: Any, team: Any) -> RuntimeValue:
     words = _words(pointer, "barrier")
-    first, stride, size = _team(b, team)
+    members = strided(b, 0, 1, num_ranks(b, None)) if team is None else checked_team(team)
+    if b.debug and team is not None:
+        b.trap_where(compare(b, "<", rank(b, members), 0), "a barrier of a team, by a rank that is not of it")
     mine = offset(b, words, 1)
     epoch = add(b, b.load(mine, None, None, "", "", False), 1)
     b.store(mine, epoch, None, "", "")
 
     def step(index: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
-        peer = add(b, first, BINARY["*"](b, index, stride))
-        atomics.meaning.of["atomic_add"](b, at(b, words, peer), 1, None, "release", "sys")
+        atomics.meaning.of["atomic_add"](b, at(b, words, members.member(b, index)), 1, None, "release", "sys")
         following = add(b, index, 1)
-        return compare(b, "<", following, size), [following]
+        return compare(b, "<", following, members.size), [following]
 
     b.until([b.constant(0, tl.int32)], step)
-    return BINARY["*"](b, epoch, cast(b, size, epoch.dtype))
+    return BINARY["*"](b, epoch, cast(b, members.size, epoch.dtype))
 
 
 @meaning("distributed.barrier_wait")
@@ -240,15 +278,6 @@ def barrier_wait(b: Builder, pointer: Any, token: Any) -> None:
         return compare(b, "<", subtract(b, arrived, awaited), 0), []
 
     b.until([], ahead)
-
-
-def _team(b: Builder, team: Any) -> tuple[RuntimeValue, RuntimeValue, RuntimeValue]:
-    if team is None:
-        return b.constant(0, tl.int32), b.constant(1, tl.int32), num_ranks(b)
-    if not isinstance(team, tuple) or len(team) != 3:
-        raise CompileError(f"a team is a first rank, a stride and a size, not {describe(team)}", "TFW0201")
-    first, stride, size = (cast(b, to_value(b, part), tl.int32) for part in team)
-    return first, stride, size
 
 
 def _fitted_word(b: Builder, value: Any, element: tl.dtype) -> RuntimeValue:
