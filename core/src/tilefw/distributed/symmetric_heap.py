@@ -95,7 +95,7 @@ class SymmetricHeap:
         """The rank that a program asked for, where the address lies behind a node context; None elsewhere."""
         words, rest = divmod((address - self.bases[0]) % BASE_STEP - _CONTEXT, WORD_BYTES)
         asked = words - HEAP_BASES
-        if rest or asked < len(self.bases) or not self.bases[0] <= address < self.end:
+        if rest or not len(self.bases) <= asked < 1 << 32 or not self.bases[0] <= address < self.end:
             return None
         return asked if asked < 1 << 31 else asked - (1 << 32)
 
