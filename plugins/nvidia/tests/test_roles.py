@@ -237,7 +237,10 @@ def test_the_producer_of_described_arrays_is_four_warps_beside_an_engine(
 
 
 @tilefw.jit
-def tutorial(a, b, c, M, N, K, stride_am, stride_bk, stride_cm, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def tutorial(
+    a, b, c, M, N, K, stride_am, stride_bk, stride_cm, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    WISH: tl.constexpr = True,  # type: ignore[assignment]
+):
     program, down, across = tl.program_id(0), tl.cdiv(M, BM), tl.cdiv(N, BN)
     first_down = program // (2 * across) * 2
     group = min(down - first_down, 2)
@@ -246,7 +249,7 @@ def tutorial(a, b, c, M, N, K, stride_am, stride_bk, stride_cm, BM: tl.constexpr
     rows, columns, k = (at_row + tl.arange(0, BM)) % M, (at_column + tl.arange(0, BN)) % N, tl.arange(0, BK)
     a_ptrs, b_ptrs = a + rows[:, None] * stride_am + k[None, :], b + k[:, None] * stride_bk + columns[None, :]
     acc = tl.zeros((BM, BN), tl.float32)
-    for step in tl.range(0, tl.cdiv(K, BK), warp_specialize=True):
+    for step in tl.range(0, tl.cdiv(K, BK), warp_specialize=WISH):
         left = tl.load(a_ptrs, mask=k[None, :] < K - step * BK, other=0.0)
         acc = tl.dot(left, tl.load(b_ptrs, mask=k[:, None] < K - step * BK, other=0.0), acc)
         a_ptrs += BK
@@ -272,7 +275,7 @@ def test_the_tutorial_s_product_is_fetched_by_a_producer_and_stored_from_its_rin
     text = result.artifact.text
     assert "cp.async.bulk.tensor.2d.shared" in text and "cp.async.bulk.tensor.2d.global" in text and "cp.async.c" not in text
     assert not result.remarks
-    assert f"+{4 * 16384}], 128;" in text  # the barriers stand right behind the slots
+    assert f"+{4 * 16384}], 32;" in text  # the barriers stand right behind the slots, for one warp that starts the engine
     assembled(text, tmp_path)
 
 
@@ -286,3 +289,14 @@ def test_nothing_of_the_result_s_way_out_can_be_left_out(removed: str):
     changed = replace(artifact, text="\n".join([*lines[:at], *lines[at + 1 :]]))
     with pytest.raises(CheckError):
         Module(changed, loader.find_target(TARGET)).only().launch((6,), [a, b, out, *TUTORIAL], checks="all")
+
+
+@pytest.mark.parametrize("columns, divided", [(256, True), (128, False)])
+def test_roles_come_by_themselves_where_a_processor_has_room_for_one_workgroup_alone(columns: int, divided: bool):
+    """Sums of 128x256 on 8 warps fill a processor; of 128x128 two workgroups run side by side, and stay whole."""
+    a, b = _halves(4, (160, 208), (208, 256))
+    out = np.zeros((160, 256), np.float16)
+    words = {**TUTORIAL_WORDS, "BM": 128, "BN": columns, "num_warps": 8, "num_stages": 3, "WISH": False}
+    result = tutorial[2 * 256 // columns,](a, b, out, 160, 256, 208, 208, 256, 256, **words, checks="all")
+    np.testing.assert_allclose(out, a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-3)
+    assert ("setmaxnreg.inc" in result.artifact.text) == divided

@@ -1,9 +1,9 @@
 """Checks a program that was divided: each role does its own alone, and what they hand over is handed over both ways.
 
 Of the producer: in each iteration it waits for an empty slot before its copies, and arrives behind them once they have landed. It
-writes, reads and multiplies nothing. Of the consumers: they copy nothing, read slots behind the wait for full ones alone, and when
-they arrive for an empty slot no product of an earlier iteration is under way. Barriers want as many arrivals as the role has
-threads. Nothing is shared with the pass that divides.
+writes, reads and multiplies nothing. Where an engine makes all copies its first wave alone comes to them. Of the consumers: they
+copy nothing, read slots behind the wait for full ones alone, and when they arrive for an empty slot no product of an earlier
+iteration is under way. Barriers want as many arrivals as threads come to them. Nothing is shared with the pass that divides.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ def check_roles(function: FuncOp) -> None:
     _check_consumers(consumers, {copy.buffer for copy in copies}, full, empty)
     threads = _number(branch, lane.ROLES)
     producers = _number(function, "lane.waves") * _number(function, "lane.lanes") - threads
-    if counts.get(full) != producers * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
+    by_lanes = any(isinstance(copy, lane.CopyAsyncOp) for copy in copies)
+    arriving = producers if by_lanes else _number(function, "lane.lanes")
+    if not by_lanes and arriving < producers and _only(producer, copies[0]) != threads + arriving:
+        raise violation("more waves than the first of the producer start an engine's copies, or none", copies[0])
+    if counts.get(full) != arriving * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
         raise violation("a barrier does not want the arrivals that come", branch)
 
 
@@ -97,6 +101,18 @@ def _check_producer(block: Block, copies: Sequence[lane.CopyAsyncOp | lane.BulkC
     if announced != sum(copy.bytes for copy in moved) or any(copy.part("barrier") is None for copy in moved):
         raise violation("the bytes of engines' copies are not those that were announced", copies[0])
     return arrivals[0].buffer, waits[0].buffer
+
+
+def _only(producer: Block, copy: Operation) -> int:
+    """The number below which threads come to a copy: that of the outermost branch around it in the producer; 0 without one."""
+    inside = list(_inside(producer))
+    branch = next((op for op in producer.ops if isinstance(op, IfOp) and copy in set(op.regions[0].walk())), None)
+    uniform = None if branch is None else branch.cond.owner
+    compared = uniform.operands[0].owner if isinstance(uniform, lane.UniformOp) and uniform in inside else None
+    if not isinstance(compared, lane.ELEMENTWISE["lts"]):
+        return 0
+    thread, bound = (operand.owner for operand in compared.operands)
+    return int(bound.value) if isinstance(thread, lane.ThreadIdOp) and isinstance(bound, lane.ConstantOp) else 0
 
 
 def _check_consumers(block: Block, rings: set[int], full: int, empty: int) -> None:

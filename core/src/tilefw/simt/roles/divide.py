@@ -13,7 +13,8 @@ all that read it is done, and the producer waits for that before it fills the sl
 
 In the first iteration of all nothing was read before; consumers arrive for the last slot nevertheless, whose phases at `empty` are
 so one ahead of the others'. Where lanes copy, the producer's threads are as many as the consumers', so that the same lanes copy the
-same bytes. Where an engine makes all copies, a few waves are enough: one thread announces their bytes, and starts them.
+same bytes. Where an engine makes all copies, a few waves are enough, of which the first one alone comes into the loop: one thread
+announces their bytes, and starts them. The others only give their registers away.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class _Division:
         self.by_engine = any(isinstance(op, lane.BulkCopyOp) for op in self.copies)
         waves = machine.waves if self.by_lanes else machine.chip.role_waves
         self.producers = waves * machine.lanes
+        self.starters = self.producers if self.by_lanes else machine.lanes
         self.allocations = [op for op in inner if isinstance(op, lane.AllocOp)]
         self.products = any(isinstance(op, lane.AsyncAtomOp) for op in inner)
         self.slots = self.hand_over.slots
@@ -91,7 +93,7 @@ class _Division:
         last = body.pop()
         assert isinstance(last, ReturnOp)
         threads = self.machine.threads
-        full = self._barriers("full", self.producers * (int(self.by_lanes) + int(self.by_engine)), last)
+        full = self._barriers("full", self.starters * (int(self.by_lanes) + int(self.by_engine)), last)
         empty = self._barriers("empty", threads, last)
         if self.machine.chip.shared_views and self.by_engine:  # the engine, too, sees barriers that a lane wrote
             self._insert(lane.FenceViewOp.create(), last)
@@ -110,6 +112,8 @@ class _Division:
         _renumber_threads(producer, threads)
         self._produce(producer, full, empty)
         self._consume(consumers, full, empty)
+        if self.starters < self.producers:
+            self._only_first_wave(producer)
         self._deal_registers(producer, consumers)
         self.function.attributes["lane.waves"] = integer_attr((threads + self.producers) // self.machine.lanes)
 
@@ -202,6 +206,20 @@ class _Division:
             assert last is not None
             self._insert(lane.WaitOp.create(properties={"pending": integer_attr(0)}), last)  # no thread ends before its copies do
         erase(here)
+
+    def _only_first_wave(self, block: Block) -> None:
+        """The other waves of the producer have nothing to do."""
+        body, last = Block(), block.last_op
+        assert last is not None
+        for op in [op for op in block.ops if op is not last]:
+            op.detach()
+            body.add_op(op)
+        body.add_op(YieldOp())
+        thread = self._insert(lane.ThreadIdOp.create(result_types=[lane.vector(1, types.i32)]), last)
+        bound = self._insert(lane.ConstantOp(self.machine.threads + self.starters, lane.vector(1, types.i32)), last)
+        starts = self._insert(lane.ELEMENTWISE["lts"](thread.results[0], bound.results[0]), last)
+        uniform = self._insert(lane.UniformOp.create(operands=[starts.results[0]], result_types=[types.i1]), last)
+        self._insert(IfOp.create(operands=[uniform.results[0]], regions=[Region(body), Region()]), last)
 
     def _announce(self, full: lane.AllocOp, slot: SSAValue, copies: Sequence[lane.BulkCopyOp]) -> None:
         """The thread that starts an engine's copies announces their bytes before, and they complete there. The other threads arrive

@@ -1,4 +1,5 @@
-"""Loops whose author wants roles (`tl.range(warp_specialize=True)`): each iteration fills a slot of rings, and hands it over.
+"""Loops that are divided, as their author wants (`tl.range(warp_specialize=True)`) or it pays (`paying.py`): each iteration fills a
+slot of rings, and hands it over.
 
     for i …:   copies of iteration i into `slot`
                hand over `slot`, `parity`     (the copies have landed: here the producer's part ends, and the others' begins)
@@ -54,7 +55,7 @@ def why_not(
     """What keeps a loop from being divided; None where nothing does. `copying` are all loops that copy to shared memory."""
     if not accesses.machine.chip.barrier_bytes:
         return "the chip has no barriers that count"
-    if [op for op in nested_ops(function) if isinstance(op, ForOp) and wants_roles(op) and _has_loads(op)] != [loop]:
+    if any(op is not loop and isinstance(op, ForOp) and wants_roles(op) and _has_loads(op) for op in nested_ops(function)):
         return "several loops of a kernel want roles"
     if any(other is not loop for other in copying):
         return "another loop of the kernel copies to shared memory as well"

@@ -37,6 +37,7 @@ from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.facts import LaneFacts
 from tilefw.simt.lower import remarks
 from tilefw.simt.roles.handed_over import hand_over, wants_roles, why_not
+from tilefw.simt.roles.paying import pays
 from tilefw.simt.software_pipeline.emitter import Emitter
 from tilefw.simt.software_pipeline.epilogue import Epilogue, peeled_iterations
 from tilefw.simt.software_pipeline.loop_frame import LoopFrame, carrying
@@ -99,12 +100,14 @@ class PipelineLoops(ModulePass):
             late = stored(rest, accesses) if found else matrices(rest, accesses)
             if late:
                 stage(loop, late, self.machine)
-            if wants_roles(loop):
+            wanted = wants_roles(loop)
+            if wanted or pays(function, loop, found, accesses):
                 problem = why_not(function, loop, found, accesses, copying)
                 if problem is None:
                     hand_over(loop, found[0])
                     continue
-                remarks.add(function, _without_roles(loop, problem))
+                if wanted:
+                    remarks.add(function, _without_roles(loop, problem))
             if found:
                 _rewrite(loop, found, self.machine.chip)
         while erase_dead(function):

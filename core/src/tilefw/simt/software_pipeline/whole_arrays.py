@@ -15,7 +15,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.passes.dce import erase_dead
@@ -23,19 +22,15 @@ from tilefw.passes.integer_ranges import IntegerRanges
 from tilefw.passes.rewriting import exchange, place_before
 from tilefw.simt.description import CopyEngine, LaneMachine
 from tilefw.simt.facts import LaneFacts
-from tilefw.simt.layout.asynchronous import FactorSource, asynchronous_layouts
-from tilefw.simt.layout.atom_layouts import AtomChain
-from tilefw.simt.lower import dot
 from tilefw.simt.lower.described_array import array_of, engine_of
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.other_values import fills
 from tilefw.simt.software_pipeline.plan import candidates, stages_of
+from tilefw.simt.software_pipeline.unit_products import is_for_units
 from tilefw.simt.software_pipeline.walked_block import walked_block
 from tilefw.tile import types
 from tilefw.tile.dialect.block_ops import LoadBlockOp
-from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.kernel_info import is_argument
-from tilefw.tile.dialect.shape_ops import TransOp
 from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.offset_arithmetic import offset_arithmetic
 
@@ -78,7 +73,7 @@ class WholeArrays(ModulePass):
             place_before(block, load)
         facts = LaneFacts(function, self.machine)
         arrays = {load: array_of(function, facts, block, engine) for load, block in blocks.items()}
-        changes = all(array is not None and self._is_for_units(load, array.order[0]) for load, array in arrays.items())
+        changes = all(array is not None and is_for_units(load, array.order[0], self.machine) for load, array in arrays.items())
         for load, block in blocks.items():
             block.detach()
             if changes:
@@ -94,23 +89,6 @@ class WholeArrays(ModulePass):
             return False
         shape, size = types.shape_of(load.result.type), types.dtype_of(load.result.type).storage_bits // 8
         return len(shape) == 2 and max(shape) * size % engine.alignment == 0
-
-    def _is_for_units(self, load: Load, rows: int) -> bool:
-        """Whether all that read a tile with rows along a dim are products of a unit that runs by itself."""
-        return bool(load.result.first_use) and all(self._multiplies(use.operation, load.result, rows) for use in load.result.uses)
-
-    def _multiplies(self, op: object, value: SSAValue, rows: int) -> bool:
-        if isinstance(op, TransOp) and op.order == (1, 0):
-            return all(self._multiplies(use.operation, op.results[0], 1 - rows) for use in op.results[0].uses)
-        if not isinstance(op, DotOp) or value is op.acc:
-            return False
-        known, any_way = FactorSource(True, (rows,)), FactorSource(True, (1, 0))
-        sources = (known if value is op.a else any_way, known if value is op.b else any_way)
-        ways = [(AtomChain.NONE, sources), (AtomChain.FOLLOWS, (FactorSource(False), sources[1]))]
-        return any(
-            asynchronous_layouts(dot.shape_of(op), dot.types_of(op), self.machine, chain, taken) is not None
-            for chain, taken in ways[: 1 if value is op.a else 2]
-        )
 
 
 def _is_told(load: Load) -> bool:

@@ -1,0 +1,62 @@
+"""Whether a loop had best be divided among groups of waves though its author does not say so.
+
+Where lanes wait at a barrier of the workgroup in each iteration, for the copies and for each other, its groups of waves multiply in
+step, and the unit idles meanwhile. With roles each group waits for what it needs itself. That is a gain where
+
+- a copy engine makes all copies, which one wave starts: else as many waves copy as multiply, with registers for both;
+- at least two groups of waves multiply, with a unit that runs by itself;
+- one workgroup is all that a processor has room for. Two side by side fill each other's pauses, and there is no room for them where
+  registers are dealt out: a program that does so has all of a processor's.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp
+
+from tilefw.simt.assign.accesses import Accesses
+from tilefw.simt.description import CopyEngine
+from tilefw.simt.lower.described_array import array_of, engine_of
+from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.invariants_to_shared import bytes_wanted
+from tilefw.simt.software_pipeline.plan import LoadChain, Plan, PrefetchStorage, candidates
+from tilefw.simt.software_pipeline.unit_products import is_for_units
+from tilefw.tile import types
+from tilefw.tile.dialect.block_ops import LoadBlockOp
+
+_GROUPS = 2
+
+
+def pays(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
+    """Whether dividing the loop is a gain, as far as its plan tells."""
+    machine = accesses.machine
+    engine, units = engine_of(machine, loop), [atom.waves for atom in machine.chip.atoms if atom.asynchronous]
+    if engine is None or not machine.chip.register_deal or not units or machine.waves < _GROUPS * min(units):
+        return False
+    if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or set(plan[0].loads) != set(candidates(loop)):
+        return False
+    return all(_is_the_engines(function, load, engine, accesses) for load in plan[0].loads) and _is_alone(loop, plan[0], accesses)
+
+
+def _is_the_engines(function: FuncOp, load: Load, engine: CopyEngine, accesses: Accesses) -> bool:
+    """Whether the engine surely makes the copies of a load, for units that run by themselves."""
+    array = array_of(function, accesses.facts, load, engine) if isinstance(load, LoadBlockOp) else None
+    if array is None or not is_for_units(load, array.order[0], accesses.machine):
+        return False
+    shape, size = types.shape_of(load.result.type), types.dtype_of(load.result.type).storage_bits // 8
+    return shape[array.order[1]] <= engine.extent and math.prod(shape) * size % engine.shared_alignment == 0
+
+
+def _is_alone(loop: ForOp, chain: LoadChain, accesses: Accesses) -> bool:
+    """Whether a processor has room for one workgroup of such a loop, undivided."""
+    machine = accesses.machine
+    chip = machine.chip
+    ring = chain.slots * sum(accesses.bytes(load.result.type) for load in chain.loads)
+    taken = ring + bytes_wanted(loop, machine) + chip.system_shared_bytes
+    by_memory = chip.processor_shared_bytes // taken if chip.processor_shared_bytes else 1
+    sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
+    each = chip.role_registers.beside_sums + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
+    by_registers = chip.processor_registers // (each * machine.threads) if chip.processor_registers else 1
+    return min(by_memory, by_registers) <= 1
