@@ -3,11 +3,13 @@
 import pytest
 from toy_timing import chip, code, trace
 
+from tilefw.api.errors import UnsupportedError
+from tilefw.sim.program import Barrier, Immediate, Instruction
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
 from tilefw.timing.processor import BARRIER, ISSUE, NO_WAVE, Outcome, ProcessorModel
 from tilefw.timing.sharing import Sharing
-from tilefw.timing.streams import streams
+from tilefw.timing.streams import WaveStream, streams
 
 
 def run(made, of: ChipTiming | None = None, active: int = 1) -> Outcome:
@@ -96,3 +98,18 @@ def test_lines_that_workgroups_share_come_from_memory_once() -> None:
     same = trace(code("load 1"), workgroups=numbers, times=1, touches={0: range(32)})
     own = trace(code("load 1"), workgroups=numbers, times=1, touches={0: range(32)}, apart=32)
     assert run(same).moved["memory"] < run(own).moved["memory"] / 3
+
+
+def test_waves_meet_at_the_barrier_of_their_number_as_many_as_it_counts() -> None:
+    """Two of four waves wait for each other at a barrier that the other two never come to."""
+    lines = [*code("mul 1 1", "add 2 2"), Instruction(
+        2, "meet 1, 64", "meet", "unit", None, (Immediate(1, 32), Immediate(64, 32)), (), flow=Barrier(counted=True)
+    )]
+    pair = [WaveStream(0, wave, [0] * (1 + 9 * wave) + [2, 1]) for wave in range(2)]
+    alone = [WaveStream(0, wave, [0] * 200) for wave in (2, 3)]
+    made = trace(lines)
+    memory = MemoryLevels(chip(), Sharing(chip(), made), 1)
+    outcome = ProcessorModel(chip(), lines, memory, 1).run([*pair, *alone])
+    assert outcome.stalls[2]["barrier"] + outcome.stalls[2]["alu"] == pytest.approx(2 * 9 * 8, rel=0.3), "not for the two others"
+    with pytest.raises(UnsupportedError, match="never come"):
+        ProcessorModel(chip(), lines, MemoryLevels(chip(), Sharing(chip(), made), 1), 1).run([pair[0], *alone])

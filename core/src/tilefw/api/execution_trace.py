@@ -35,16 +35,33 @@ class AccessTrace:
 
 
 @dataclass(slots=True)
+class BarrierTrace:
+    """One instruction of waves of a batch at barriers that count: they arrive there, give one to an engine's copy, or ask for the
+    end of a phase. A row of each array [rows] is one wave at one barrier: `workgroups` and `waves`, their numbers in the batch and
+    in the workgroup; `owners`, the number in the grid of the workgroup that has the barrier; `addresses`, where it is in that one's
+    shared memory; `ended`, how many phases it has ended by then.
+    """
+
+    instruction: int
+    workgroups: Any
+    waves: Any
+    owners: Any
+    addresses: Any
+    ended: Any
+
+
+@dataclass(slots=True)
 class BlockRun:
     """One execution of a block of straight-line code: `count` instructions from number `start` on, by the waves of the mask `waves`
-    [workgroups, waves], and their accesses in order. `filled` [workgroups, waves]: the part of each wave's lanes that execute it;
-    None where all do, or where the code keeps that to itself."""
+    [workgroups, waves], their accesses in order, and what they do at barriers that count. `filled` [workgroups, waves]: the part of
+    each wave's lanes that execute it; None where all do, or where the code keeps that to itself."""
 
     start: int
     count: int
     waves: Any
     accesses: list[AccessTrace] = field(default_factory=list)
     filled: Any = None
+    barriers: list[BarrierTrace] = field(default_factory=list)
 
 
 @dataclass(slots=True)

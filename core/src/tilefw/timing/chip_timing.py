@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tilefw.api.execution_trace import CHUNK
 from tilefw.timing.chip_file import ChipFigures
 
-Role = Literal["", "load", "store", "copy", "commit", "wait", "phase", "bulk", "await"]
+Role = Literal["", "load", "store", "copy", "commit", "wait", "arrive", "arrive_behind", "bulk", "await"]
 Purpose = Literal["", "conversion", "spill", "special"]
 
 
@@ -20,9 +20,9 @@ class InstructionCost:
     `pipe` (a name of `ChipTiming.pipes`) takes nothing else for `cycles`; `latency` after its issue a dependent instruction may
     issue. Accesses to memory wait longer, by the level that answers. `slots`: machine instructions that this one stands for, each
     of which takes a scheduler's turn. `role` is what it means to asynchronous copies: a `copy` joins the wave's open group, a
-    `commit` closes it, a `wait` lets `pending` groups go on. A `phase` begins the workgroup's next phase of an engine's copies,
-    a `bulk`
-    is such a copy, an `await` waits for the wave's next phase (phases.py). `operations` are the arithmetic operations of all its
+    `commit` closes it, a `wait` lets `pending` groups go on. An `arrive` counts at a barrier that counts once
+    its latency is over, an `arrive_behind` also behind the copies of the open group, a `bulk` is an engine's copy that completes at
+    such a barrier, an `await` waits for a phase of one (phases.py). `operations` are the arithmetic operations of all its
     lanes together. `purpose`: it converts a value's type or keeps a register's value elsewhere for a while, or is one of the slow
     operations: divisions, roots, exponentials.
     """

@@ -111,13 +111,13 @@ def launch_time(
 
     def timed(which: Sequence[WaveStream], rounds: int) -> Outcome:
         memory = MemoryLevels(chip, found.sharing, spread.active, launch.nbytes if warm else None)
-        model = ProcessorModel(chip, launch.own.instructions, memory, spread.active, found.together, ideal, tells)
+        model = ProcessorModel(chip, launch.own.instructions, memory, spread.active, found.together, ideal, tells, launch.own.lanes)
         return model.run(which, rounds)
 
     def simulated(rounds: int) -> Outcome:
         if repeated is None:
             return timed(waves, rounds)
-        return extended(timed(repeated.short, rounds), timed(repeated.long, rounds), repeated.turns)
+        return extended(timed(repeated.short, rounds), timed(repeated.long, rounds), repeated)
 
     once = simulated(1)
     cycles = once.cycles + chip.workgroup_cycles

@@ -2,18 +2,24 @@
 
 A loop of one wave is periodic where its turns are the same instructions one by one. A launch is shortened where all its waves make
 equally many turns of their longest such loop, unless it comes back to memory of long before; what two lengths differ by is what a
-turn adds.
+turn adds. Waves that are few instructions beside those turns stay whole.
+
+Waves hand slots of a ring to each other at barriers that count. Whole rounds of the ring are left out, and the phases behind them
+are counted on from those before, so that each wait still is for what its own turn, or an earlier one, has of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tilefw.timing.processor import Outcome
-from tilefw.timing.streams import WaveAccess, WaveStream
+from tilefw.timing.streams import BarrierUse, WaveAccess, WaveStream
+
+Barrier = tuple[int, int]
 
 SHORT, LONG = 8, 16
 """Turns of the two lengths that are timed."""
@@ -23,9 +29,11 @@ WORTH = 3 * LONG
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """All waves' streams cut to SHORT and to LONG turns of the `turns` that they make."""
+    """All waves' streams cut to `few` turns (SHORT or a few more) and to `many` (LONG or so) of the `turns` that they make."""
 
     turns: int
+    few: int
+    many: int
     short: tuple[WaveStream, ...]
     long: tuple[WaveStream, ...]
 
@@ -33,19 +41,33 @@ class Periods:
 def periods(streams: Sequence[WaveStream]) -> Periods | None:
     """The streams cut, or None where their turns are few, differ, or are not equally many."""
     found = [_turns(stream.instructions) for stream in streams]
-    counts = {len(heads) - 1 for heads in found}
-    if len(counts) != 1 or min(counts) < WORTH or any(map(_comes_back, streams[:1], found[:1])):
+    turning = [(stream, heads) for stream, heads in zip(streams, found, strict=True) if len(heads) > 1]
+    counts = {len(heads) - 1 for _, heads in turning}
+    if len(counts) != 1 or min(counts) < WORTH or _comes_back(*turning[0]):
         return None
-    cut = {
-        most: tuple(_cut(stream, heads[most], heads[-1]) for stream, heads in zip(streams, found, strict=True))
-        for most in (SHORT, LONG)
-    }
-    return Periods(counts.pop(), cut[SHORT], cut[LONG])
+    turns = counts.pop()
+    longest = min(heads[LONG] - heads[0] for _, heads in turning)
+    if any(len(heads) == 1 and len(stream.instructions) > longest for stream, heads in zip(streams, found, strict=True)):
+        return None
+    rings = {_ring(stream, heads) for stream, heads in turning}
+    ring = math.lcm(*rings) if 0 not in rings else 0
+    if not 0 < ring <= SHORT:
+        return None
+    phases = {barrier: count for stream, heads in turning for barrier, count in _phases(stream, heads, ring).items()}
+    dropped = [(turns - most) // ring * ring for most in (SHORT, LONG)]
+    short, long = (
+        tuple(
+            _cut(stream, heads, count, {barrier: each * count // ring for barrier, each in phases.items()})
+            for stream, heads in zip(streams, found, strict=True)
+        )
+        for count in dropped
+    )
+    return Periods(turns, turns - dropped[0], turns - dropped[1], short, long)
 
 
-def extended(short: Outcome, long: Outcome, turns: int) -> Outcome:
-    """The outcome of so many turns, from those of SHORT and LONG."""
-    more = (turns - LONG) / (LONG - SHORT)
+def extended(short: Outcome, long: Outcome, of: Periods) -> Outcome:
+    """The outcome of all turns, from those of few and of many."""
+    more = (of.turns - of.many) / (of.many - of.few)
 
     def line(a: float, b: float) -> float:
         return b + (b - a) * more
@@ -101,13 +123,40 @@ def _comes_back(stream: WaveStream, heads: Sequence[int]) -> bool:
     return 4 * again > asked
 
 
-def _cut(stream: WaveStream, end: int, resume: int) -> WaveStream:
-    """The stream without what lies between two places."""
+def _used(stream: WaveStream, first: int, end: int) -> list[BarrierUse]:
+    """The barriers that count which a stream uses between two places, in order."""
+    return [use for place in range(first, end) for use in stream.barriers.get(place, ())]
+
+
+def _ring(stream: WaveStream, heads: Sequence[int]) -> int:
+    """After how many turns a wave uses the same barriers again; 0: never."""
+    turns = [[use[:2] for use in _used(stream, *around)] for around in pairwise(heads)]
+    return next((n for n in range(1, SHORT + 1) if turns[n:] == turns[:-n]), 0)
+
+
+def _phases(stream: WaveStream, heads: Sequence[int], ring: int) -> dict[Barrier, int]:
+    """How many phases each barrier that a wave uses ends in a round of the ring."""
+    first = {use[:2]: use.ended for use in reversed(_used(stream, heads[0], heads[ring]))}
+    next_ = {use[:2]: use.ended for use in reversed(_used(stream, heads[ring], heads[2 * ring]))}
+    return {barrier: next_[barrier] - ended for barrier, ended in first.items()}
+
+
+def _cut(stream: WaveStream, heads: Sequence[int], dropped: int, phases: Mapping[Barrier, int]) -> WaveStream:
+    """The stream without its last `dropped` turns, in which barriers end so many `phases`."""
+    if len(heads) == 1:
+        return stream
+    end, resume = heads[-1 - dropped], heads[-1]
     accesses: dict[int, list[WaveAccess]] = {}
+    barriers: dict[int, list[BarrierUse]] = {}
     for place, found in stream.accesses.items():
         if place < end:
             accesses[place] = found
         elif place >= resume:
             accesses[place - (resume - end)] = found
+    for place, used in stream.barriers.items():
+        if place < end:
+            barriers[place] = used
+        elif place >= resume:
+            barriers[place - (resume - end)] = [use._replace(ended=use.ended - phases.get(use[:2], 0)) for use in used]
     kept = stream.instructions[:end] + stream.instructions[resume:]
-    return WaveStream(stream.workgroup, stream.wave, kept, accesses)
+    return WaveStream(stream.workgroup, stream.wave, kept, accesses, barriers=barriers)

@@ -1,71 +1,72 @@
-"""Phases of counting barriers: copies of an engine that waves of a workgroup start, and wait for phase by phase.
+"""Phases of barriers that count: what waves of a workgroup arrive with, and copies of an engine that complete there.
 
-A record has no addresses of barriers. Waves of a loop wait for phases in the order in which they were begun, and phases of a kernel
-have equally many copies of each wave, but the last ones of a loop, which may have none; where that is not so, there is no model.
+A phase is a barrier's address and the number of phases that it has ended before. It is over when all has come that the record has
+for it: arrivals, and copies that bring their bytes. A phase that the record has nothing for is over from the beginning, as the one
+is that a parity names before the first. What other workgroups of a cluster arrive with is taken to have come.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.timing.streams import WaveAccess, WaveStream
+from tilefw.timing.streams import BarrierUse, WaveAccess, WaveStream
 
+ARRIVES = ("arrive", "arrive_behind", "bulk")
+"""Roles of instructions that a phase waits for."""
 _RETRY = 4  # instructions of a wait that is tried again: the wait, a branch, and what is between
+
+Phase = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Phases:
-    """Of one workgroup: `each`, copies of a phase by wave, in the first `count` phases; `done`, of the phases that have begun,
-    when the last copy that is known of ends, `left`, copies that are still to come."""
+    """Of one workgroup: by phase `left`, what is still to come, and `done`, when the last of what has come is there, and what that
+    waited for."""
 
-    count: int
-    each: dict[int, int]
-    done: list[float] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    causes: list[str] = field(default_factory=list)
-    made: dict[int, int] = field(default_factory=dict)
+    left: Counter[Phase]
+    done: dict[Phase, tuple[float, str]] = field(default_factory=dict)
 
-    def copied(self, wave: int, done: float, cause: str) -> int | None:
-        """A wave's next copy ends at `done`; gives the phase that is complete with it."""
-        count = self.made.get(wave, 0)
-        self.made[wave] = count + 1
-        phase = count // self.each[wave]
-        while len(self.done) <= phase:
-            self.done.append(0.0)
-            self.causes.append("")
-            self.left.append(sum(self.each.values()))
-        if done > self.done[phase]:
-            self.done[phase], self.causes[phase] = done, cause
+    def arrived(self, phase: Phase, done: float, cause: str) -> bool:
+        """Something for a phase will be there at `done`; tells whether that was the last."""
+        if done > self.end(phase)[0]:
+            self.done[phase] = (done, cause)
         self.left[phase] -= 1
-        return None if self.left[phase] else phase
+        return self.complete(phase)
 
-    def complete(self, phase: int) -> bool:
-        """Whether all copies of a phase have been started."""
-        return phase >= self.count or (phase < len(self.left) and not self.left[phase])
+    def complete(self, phase: Phase) -> bool:
+        """Whether it is known when a phase ends."""
+        return self.left[phase] <= 0
 
-    def end(self, phase: int) -> tuple[float, str]:
+    def end(self, phase: Phase) -> tuple[float, str]:
         """When a complete phase ends, and what it waited for until then."""
-        return (self.done[phase], self.causes[phase]) if phase < self.count else (0.0, "")
+        return self.done.get(phase, (0.0, ""))
 
 
 def phases_of(streams: Sequence[WaveStream], roles: Sequence[str]) -> Phases | None:
     """The phases of a workgroup, whose waves' streams these are, by the roles of instructions; None where nothing is waited for.
 
-    Raises UnsupportedError TFW0666 where copies do not divide evenly into phases."""
+    Raises UnsupportedError TFW0666 where the record has no barriers that waits are for."""
     if not any(roles[number] == "await" for stream in streams for number in set(stream.instructions)):
         return None
-    begun = sum(_executed(stream, roles, "phase") for stream in streams)
-    copies = {stream.wave: _executed(stream, roles, "bulk") for stream in streams}
-    waits = max(sum(roles[number] == "await" for number in stream.instructions) for stream in streams)
-    count = next((n for n in range(begun, 0, -1) if not any(made % n for made in copies.values())), 0)
-    if waits > begun or not any(copies.values()) or 2 * count < begun:
-        raise UnsupportedError(
-            "waits on counting barriers that are not for an engine's copies have no model of time", code="TFW0666",
-            note=f"{begun} phases are begun, {waits} waited for, with {sum(copies.values())} copies",
-        )
-    return Phases(count, {wave: made // count for wave, made in copies.items() if made})
+    if not any(stream.barriers for stream in streams):
+        raise UnsupportedError("a record without its waits' barriers that count has no model of time", code="TFW0666")
+    uses = (use for stream in streams for place in stream.barriers for use in begun(stream, place, roles))
+    return Phases(Counter(uses))
+
+
+def begun(stream: WaveStream, place: int, roles: Sequence[str]) -> list[Phase]:
+    """The phases of its own workgroup's barriers that what stands at a place of a stream is for."""
+    if roles[stream.instructions[place]] not in ARRIVES:
+        return []
+    return [(use.address, use.ended) for use in stream.barriers.get(place, ()) if use.owner == stream.workgroup]
+
+
+def awaited(stream: WaveStream, place: int) -> list[Phase]:
+    """The phases that the wait at a place of a stream was let go by: the last ones that their barriers had ended."""
+    return [(use.address, use.ended - 1) for use in stream.barriers.get(place, ())]
 
 
 def settled(streams: Sequence[WaveStream], roles: Sequence[str]) -> list[WaveStream]:
@@ -79,6 +80,7 @@ def _settled(stream: WaveStream, roles: Sequence[str]) -> WaveStream:
         return stream
     kept: list[int] = []
     accesses: dict[int, list[WaveAccess]] = {}
+    barriers: dict[int, list[BarrierUse]] = {}
     place = 0
     while place < len(numbers):
         number = numbers[place]
@@ -86,9 +88,11 @@ def _settled(stream: WaveStream, roles: Sequence[str]) -> WaveStream:
             place = _last_try(numbers, place)
         if place in stream.accesses:
             accesses[len(kept)] = stream.accesses[place]
+        if place in stream.barriers:
+            barriers[len(kept)] = stream.barriers[place]
         kept.append(number)
         place += 1
-    return WaveStream(stream.workgroup, stream.wave, kept, accesses)
+    return WaveStream(stream.workgroup, stream.wave, kept, accesses, barriers=barriers)
 
 
 def _last_try(numbers: Sequence[int], place: int) -> int:
@@ -99,7 +103,3 @@ def _last_try(numbers: Sequence[int], place: int) -> int:
             last = at
         at += 1
     return last
-
-
-def _executed(stream: WaveStream, roles: Sequence[str], role: str) -> int:
-    return sum(role == roles[stream.instructions[place]] for place in stream.accesses)

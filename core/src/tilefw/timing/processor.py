@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tilefw.sim.program import Barrier, Branch, Jump
+from tilefw.api.errors import UnsupportedError
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
+from tilefw.timing.instruction_facts import InstructionFacts, Meeting, facts_of
 from tilefw.timing.memory_levels import MemoryLevels, Traffic
-from tilefw.timing.phases import Phases, phases_of
+from tilefw.timing.phases import Phases, awaited, begun, phases_of
 from tilefw.timing.streams import WaveAccess, WaveStream
 
 ISSUE = "issue"
@@ -60,23 +61,6 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class _Static:
-    """What is known of an instruction before it runs: its cost, the registers that it writes, and with them those that it reads,
-    its flow, its waits, whether each scheduler has a pipe of its own for it, and whether all that it does is to give results."""
-
-    cost: InstructionCost
-    writes: tuple[int, ...]
-    barrier: bool
-    branch: bool
-    limits: tuple[tuple[str, int], ...]
-    begins: tuple[tuple[str, tuple[int, ...], bool], ...]
-    commits: tuple[str, ...]
-    registers: tuple[int, ...]
-    private: bool
-    plain: bool
-
-
-@dataclass(slots=True)
 class _Wave:
     stream: WaveStream
     scheduler: int
@@ -90,11 +74,15 @@ class _Wave:
     copies_cause: str = COPIES
     queues: dict[str, deque[tuple[float, str]]] = field(default_factory=lambda: defaultdict(deque))
     together: dict[str, tuple[float, str]] = field(default_factory=dict)
-    awaited: int = 0
     at: float = 0.0
     cause: str = ISSUE
     longest: float = 0.0
     longest_cause: str = ISSUE
+
+    @property
+    def last(self) -> int:
+        """The number of the instruction that it has executed last."""
+        return self.stream.instructions[self.next - 1]
 
 
 @dataclass(slots=True)
@@ -109,15 +97,16 @@ class _Gap:
 class ProcessorModel:
     """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond. `together`: by
     atomic instruction, the part of the workgroups that want the same addresses. `tells`: what cycles go for; else an outcome has
-    its `cycles` alone, in two thirds of the time."""
+    its `cycles` alone, in two thirds of the time. `lanes`: of a wave."""
 
     def __init__(
         self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int,
         together: Mapping[int, float] = MappingProxyType({}), ideal: Ideal = REAL, tells: bool = True,
+        lanes: int = 32,
     ) -> None:
         self._chip, self._memory, self._ideal, self._tells = chip, memory, ideal, tells
         self._queues = {number: max(1.0, part * active) for number, part in together.items()}
-        self._static = [_static(chip, instruction) for instruction in instructions]
+        self._static = [facts_of(chip, instruction, lanes) for instruction in instructions]
         self._rates = [_share(chip, place, active) for place in range(len(chip.levels))]
 
     def run(self, streams: Sequence[WaveStream], rounds: int = 1) -> Outcome:
@@ -131,12 +120,12 @@ class ProcessorModel:
 
 class _ProcessorRun:
     """One run. By scheduler: `turn`, when it is free, `issued`, when it last issued, and `gaps` before that. `free`: when a pipe
-    (of a scheduler) is, `level_free`: when the way to a level of memory is. By workgroup: `arrived`, waves at its barrier, and
-    `present`, all it has."""
+    (of a scheduler) is, `level_free`: when the way to a level of memory is. By workgroup: `arrived`, waves at its barriers by
+    number, and `present`, all it has."""
 
     def __init__(
-        self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[_Static], rates: Sequence[float], waves: Sequence[_Wave],
-        queues: Mapping[int, float], ideal: Ideal, tells: bool,
+        self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[InstructionFacts], rates: Sequence[float],
+        waves: Sequence[_Wave], queues: Mapping[int, float], ideal: Ideal, tells: bool,
     ) -> None:
         self._queues, self._ideal, self._tells = queues, ideal, tells
         self._chip, self._memory, self._static, self._rates, self._waves = chip, memory, static, rates, waves
@@ -146,11 +135,12 @@ class _ProcessorRun:
         self._gaps: list[deque[_Gap]] = [deque() for _ in range(chip.schedulers)]
         self._free: dict[tuple[str, int], float] = defaultdict(float)
         self._level_free = [0.0] * len(chip.levels)
-        self._arrived: dict[int, list[_Wave]] = defaultdict(list)
+        self._arrived: dict[tuple[int, int], list[_Wave]] = defaultdict(list)
+        self._passed: Counter[tuple[int, int]] = Counter()
         self._present = Counter(wave.group for wave in waves)
         self._roles = [one.cost.role for one in static]
         self._phases = {group: self._phases_of(group) for group in self._present}
-        self._expecting: dict[tuple[int, int], list[_Wave]] = defaultdict(list)
+        self._expecting: dict[tuple[int, tuple[int, int]], list[_Wave]] = defaultdict(list)
         self._woken: list[_Wave] = []
 
     def _phases_of(self, group: int) -> Phases | None:
@@ -166,6 +156,8 @@ class _ProcessorRun:
                 index = heapq.heappushpop(heap, (waves[index].at, index))[1]
             for woken in going:
                 heapq.heappush(heap, (woken.at, woken.index))
+        if any(wave.rounds for wave in waves):
+            raise UnsupportedError("waves wait for others that never come: their barriers have no model of time", code="TFW0666")
         results = (max((when for when, _ in wave.ready.values()), default=0.0) for wave in waves)
         out.cycles = max(*self._issued, *self._level_free, *self._free.values(), *results)
         for issued in self._issued if self._tells else ():
@@ -186,8 +178,12 @@ class _ProcessorRun:
         accesses = wave.stream.accesses.get(wave.next, ())
         self._results(wave, static, issue, accesses)
         wave.next += 1
-        if static.barrier and not self._ideal.barriers:
-            return self._take_woken(self._meet(wave, issue))
+        meeting = static.meeting
+        if meeting is not None and not self._ideal.barriers:
+            going = self._meet(wave, meeting, issue)
+            if meeting.waits:
+                return self._take_woken(going)
+            self._woken += going
         if wave.next == len(wave.stream.instructions):
             return self._take_woken(self._leave(wave, issue))
         pause = self._chip.issue_interval * static.cost.slots
@@ -202,7 +198,7 @@ class _ProcessorRun:
             self._woken = []
         return going
 
-    def _issue(self, wave: _Wave, number: int, static: _Static) -> float:
+    def _issue(self, wave: _Wave, number: int, static: InstructionFacts) -> float:
         """The cycle in which the instruction issues; pipes and turns are taken, waiting is accounted."""
         cost, scheduler = static.cost, wave.scheduler
         if not cost.slots:  # the machine executes nothing for it
@@ -282,7 +278,7 @@ class _ProcessorRun:
         if cycles > wave.longest:
             wave.longest, wave.longest_cause = cycles, cause
 
-    def _results(self, wave: _Wave, static: _Static, issue: float, accesses: Sequence[WaveAccess]) -> None:
+    def _results(self, wave: _Wave, static: InstructionFacts, issue: float, accesses: Sequence[WaveAccess]) -> None:
         """When what the instruction gives is there."""
         cost = static.cost
         done, cause = issue + cost.latency, cost.pipe
@@ -298,7 +294,7 @@ class _ProcessorRun:
         if not static.plain:
             self._begun(wave, static, (issue, done), cause, bool(accesses))
 
-    def _begun(self, wave: _Wave, static: _Static, times: tuple[float, float], cause: str, accesses: bool) -> None:
+    def _begun(self, wave: _Wave, static: InstructionFacts, times: tuple[float, float], cause: str, accesses: bool) -> None:
         """What an instruction has begun that others wait for: its issue, and when what it gives is there, are `times`."""
         cost, (issue, done) = static.cost, times
         if cost.role == "copy":
@@ -317,36 +313,42 @@ class _ProcessorRun:
 
         for queue in static.commits:
             self._append(wave, queue, wave.together.pop(queue, (issue, cause)))
-        if cost.role == "bulk" and accesses:
-            self._copied(wave, done, cause)
+        if wave.next in wave.stream.barriers and cost.role != "await":
+            self._arrives(wave, cost, done, cause)
 
     def _append(self, wave: _Wave, queue: str, event: tuple[float, str]) -> None:
         events = wave.queues[queue]
         events.append(max(event, events[-1]) if events else event)
 
-    def _copied(self, wave: _Wave, done: float, cause: str) -> None:
-        """An engine's copy has been started; with the last one of a phase its end is known to those that wait for it."""
-        phases = self._phases[wave.group]
-        assert phases is not None, "copies of phases are waited for"
-        phase = phases.copied(wave.stream.wave, done, cause)
-        if phase is not None:
-            self._woken += self._expecting.pop((wave.group, phase), [])
-
-    def _settled(self, wave: _Wave) -> bool:
-        """Whether the phase that a wave waits for has ended by now. If not, the wave comes again when it has."""
+    def _arrives(self, wave: _Wave, cost: InstructionCost, done: float, cause: str) -> None:
+        """A wave arrives at barriers that count, or an engine's copy will; with the last that a phase waits for its end is known to
+        those that wait for it. They have waited for what kept the wave, or for the barrier itself."""
         phases = self._phases[wave.group]
         if phases is None:
-            return True
-        if not phases.complete(wave.awaited):
-            self._expecting[wave.group, wave.awaited].append(wave)
-            return False
-        when, cause = phases.end(wave.awaited)
-        if when > wave.at:
-            self._waited(wave, wave.stream.instructions[wave.next], when - wave.at, cause)
-            wave.at, wave.cause = when, cause
-            self._woken.append(wave)
-            return False
-        wave.awaited += 1
+            return
+        if cost.role != "bulk":
+            cause = wave.longest_cause if wave.longest > cost.latency else BARRIER
+            wave.longest = 0.0
+        if cost.role == "arrive_behind" and wave.open_copies > done:
+            done, cause = wave.open_copies, wave.copies_cause
+        for phase in begun(wave.stream, wave.next, self._roles):
+            if phases.arrived(phase, done, cause):
+                self._woken += self._expecting.pop((wave.group, phase), [])
+
+    def _settled(self, wave: _Wave) -> bool:
+        """Whether the phases that a wave waits for have ended by now. If not, the wave comes again when one has."""
+        phases = self._phases[wave.group]
+        assert phases is not None, "what a workgroup waits for has phases"
+        for phase in awaited(wave.stream, wave.next):
+            if not phases.complete(phase):
+                self._expecting[wave.group, phase].append(wave)
+                return False
+            when, cause = phases.end(phase)
+            if when > wave.at:
+                self._waited(wave, wave.stream.instructions[wave.next], when - wave.at, cause)
+                wave.at, wave.cause = when, cause
+                self._woken.append(wave)
+                return False
         return True
 
     def _access(self, number: int, cost: InstructionCost, issue: float, access: WaveAccess) -> tuple[float, str]:
@@ -401,22 +403,26 @@ class _ProcessorRun:
 
     # --- barriers and ends -----------------------------------------------------------------------------------------------
 
-    def _meet(self, wave: _Wave, issue: float) -> list[_Wave]:
-        waiting = self._arrived[wave.group]
-        wave.at = issue
-        waiting.append(wave)
-        if len(waiting) < self._present[wave.group]:
+    def _meet(self, wave: _Wave, meeting: Meeting, issue: float) -> list[_Wave]:
+        key = (wave.group, meeting.number)
+        if meeting.waits:
+            wave.at = issue
+            self._arrived[key].append(wave)
+        else:
+            self._passed[key] += 1
+        come = len(self._arrived[key]) + self._passed[key]
+        if come < (meeting.waves or self._present[wave.group]):
             return []
-        return self._release(wave, issue + self._chip.barrier)
+        return self._release(key, wave, issue + self._chip.barrier)
 
-    def _release(self, last: _Wave, at: float) -> list[_Wave]:
+    def _release(self, key: tuple[int, int], last: _Wave, at: float) -> list[_Wave]:
         """All waves that have met go on. They have waited for what kept the last one, or for the barrier itself."""
-        waiting = self._arrived.pop(last.group)
+        waiting = self._arrived.pop(key)
+        self._passed[key] = 0
         cause = last.longest_cause if last.longest > self._chip.barrier else BARRIER
         going = []
         for wave in waiting:
-            number = wave.stream.instructions[wave.next - 1]
-            self._out.stalls[number][cause] += at - wave.at
+            self._out.stalls[wave.last][cause] += at - wave.at
             wave.longest = 0.0
             if wave.next == len(wave.stream.instructions):
                 going += self._leave(wave, at)
@@ -432,10 +438,13 @@ class _ProcessorRun:
         self._present[wave.group] -= 1
         if not self._present[wave.group] and wave.rounds:
             return self._next_round(wave.group, issue)
-        waiting = self._arrived.get(wave.group, [])
-        if waiting and len(waiting) == self._present[wave.group]:
-            return self._release(wave, issue + self._chip.barrier)
-        return []
+        going: list[_Wave] = []
+        for key in [key for key, waiting in self._arrived.items() if key[0] == wave.group and waiting]:
+            meeting = self._static[self._arrived[key][0].last].meeting
+            assert meeting is not None, "waves that have met stand behind a barrier"
+            if not meeting.waves and len(self._arrived[key]) + self._passed[key] == self._present[wave.group]:
+                going += self._release(key, wave, issue + self._chip.barrier)
+        return going
 
     def _next_round(self, group: int, ended: float) -> list[_Wave]:
         """The next workgroup in the place of one that has ended."""
@@ -445,7 +454,7 @@ class _ProcessorRun:
         self._present[group] = len(coming)
         for wave in coming:
             wave.next, wave.at, wave.cause = 0, ended + self._chip.workgroup_cycles, START
-            wave.ready, wave.open_copies, wave.awaited = {}, 0.0, 0
+            wave.ready, wave.open_copies = {}, 0.0
             wave.together.clear()
             wave.groups.clear()
             wave.queues.clear()
@@ -460,29 +469,3 @@ def _share(chip: ChipTiming, place: int, active: int) -> float:
     if level.shared_by == "die":
         return level.bytes_per_cycle / max(1.0, active / chip.dies)
     return level.bytes_per_cycle / max(1, active)
-
-
-def _static(chip: ChipTiming, instruction: Any) -> _Static:
-    reads = [r for o in instruction.sources for r in _registers(o)]
-    if instruction.guard is not None:
-        reads.append(instruction.guard.register.index)
-    writes = [r for o in instruction.destinations for r in _registers(o)]
-    flow = instruction.flow
-    barrier = isinstance(flow, Barrier) and flow.scope == "workgroup" and flow.action == "sync"
-    limits = () if instruction.waits is None else instruction.waits.limits
-    begins = tuple((issue.queue, issue.pending, issue.grouped) for issue in instruction.issues)
-    branch = isinstance(flow, Branch | Jump)
-    commits = tuple(instruction.commits)
-    cost = chip.cost(instruction)
-    private = chip.pipes[cost.pipe] == "scheduler"
-    registers = tuple(dict.fromkeys((*reads, *writes)))
-    plain = not (cost.role or begins or commits)
-    return _Static(cost, tuple(writes), barrier, branch, tuple(limits), begins, commits, registers, private, plain)
-
-
-def _registers(operand: Any) -> tuple[int, ...]:
-    parts = getattr(operand, "parts", None)
-    if parts is not None:
-        return tuple(part.index for part in parts)
-    index = getattr(operand, "index", None)
-    return () if index is None else (index,)

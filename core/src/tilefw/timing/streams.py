@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from tilefw.api.execution_trace import AccessTrace, BatchTrace, ExecutionTrace
+from tilefw.api.execution_trace import AccessTrace, BarrierTrace, BatchTrace, ExecutionTrace
 
 
 @dataclass(slots=True)
@@ -30,16 +31,25 @@ class WaveAccess:
         return self._lines
 
 
+class BarrierUse(NamedTuple):
+    """A barrier that counts, at an address of a workgroup's shared memory, which has ended so many phases when a wave uses it."""
+
+    owner: int
+    address: int
+    ended: int
+
+
 @dataclass(slots=True)
 class WaveStream:
-    """The instructions of one wave by number, in order, and by place in that order its accesses. `narrow`: places at which a block
-    begins that a part of the lanes executes, with its length and that part."""
+    """The instructions of one wave by number, in order, and by place in that order its accesses and the barriers that count that it
+    uses. `narrow`: places at which a block begins that a part of the lanes executes, with its length and that part."""
 
     workgroup: int
     wave: int
     instructions: list[int] = field(default_factory=list)
     accesses: dict[int, list[WaveAccess]] = field(default_factory=dict)
     narrow: list[tuple[int, int, float]] = field(default_factory=list)
+    barriers: dict[int, list[BarrierUse]] = field(default_factory=dict)
 
 
 def streams(trace: ExecutionTrace, workgroups: Sequence[int]) -> list[WaveStream]:
@@ -70,6 +80,19 @@ def _follow(batch: BatchTrace, made: dict[tuple[int, int], WaveStream]) -> None:
                 if access.waves[key]:
                     place = first + access.instruction - run.start
                     stream.accesses.setdefault(place, []).append(_of_wave(access, int(rows[key])))
+        if run.barriers:
+            begun = {key: (stream, first - run.start) for (key, stream), first in zip(active, firsts, strict=True)}
+            for use in run.barriers:
+                _at_barriers(use, begun)
+
+
+def _at_barriers(use: BarrierTrace, begun: Mapping[tuple[int, int], tuple[WaveStream, int]]) -> None:
+    """`begun`: by wave its stream, and what makes a place there of an instruction's number."""
+    columns = (use.workgroups, use.waves, use.owners, use.addresses, use.ended)
+    for group, wave, *barrier in zip(*(column.tolist() for column in columns), strict=True):
+        if (group, wave) in begun:
+            stream, first = begun[group, wave]
+            stream.barriers.setdefault(first + use.instruction, []).append(BarrierUse(*barrier))
 
 
 def _of_wave(access: AccessTrace, row: int) -> WaveAccess:

@@ -12,6 +12,7 @@ from typing import Any
 from tilefw.api.execution_trace import CHUNK
 from tilefw.sim.program import Barrier
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost, Purpose
+from tilefw.timing.phases import ARRIVES
 from tilefw.timing.processor import REAL, Ideal
 from tilefw.timing.streams import WaveAccess, WaveStream
 
@@ -177,7 +178,8 @@ def _together(stream: WaveStream, filled: dict[int, float]) -> WaveStream:
     kept = [place for place in range(len(stream.instructions)) if place not in dropped]
     moved = {place: at for at, place in enumerate(kept)}
     accesses = {moved[place]: found for place, found in stream.accesses.items() if place in moved}
-    return WaveStream(stream.workgroup, stream.wave, [stream.instructions[place] for place in kept], accesses)
+    barriers = {moved[place]: found for place, found in stream.barriers.items() if place in moved}
+    return WaveStream(stream.workgroup, stream.wave, [stream.instructions[place] for place in kept], accesses, barriers=barriers)
 
 
 def idle_lanes(of: Subject) -> Without | None:
@@ -195,7 +197,7 @@ def idle_lanes(of: Subject) -> Without | None:
     if keep >= waves:
         return None
     chosen = set(sorted(asked, key=lambda wave: -asked[wave])[:keep])
-    begins = {number for number, i in enumerate(of.instructions) if of.chip.cost(i).role in ("phase", "bulk")}
+    begins = {number for number, i in enumerate(of.instructions) if of.chip.cost(i).role in ARRIVES}
     chosen |= {s.wave for s in of.waves if begins.intersection(s.instructions)}  # others wait for what these begin
     return Without(of.chip, [stream for stream in of.waves if stream.wave in chosen])
 
@@ -240,7 +242,8 @@ def _elsewhere(stream: WaveStream, copy: int) -> WaveStream:
         place: [replace(a, chunks=tuple(chunk + apart for chunk in a.chunks)) for a in found]
         for place, found in stream.accesses.items()
     }
-    return replace(stream, workgroup=stream.workgroup + apart, accesses=accesses)
+    barriers = {place: [use._replace(owner=use.owner + apart) for use in found] for place, found in stream.barriers.items()}
+    return replace(stream, workgroup=stream.workgroup + apart, accesses=accesses, barriers=barriers)
 
 
 def _changed(of: Subject, change: Callable[[WaveAccess, set[int]], WaveAccess]) -> Without | None:

@@ -48,7 +48,9 @@ class GroupLanes(MemoryLanes):
         """Undefined bits of D, given those of A's registers (its descriptor where it is a tile) and of C's."""
         adds = self.one_for_each_group(accumulate, product.waves, "whether to accumulate")
         addend = self._kept(c, adds, product.waves)
+        quiet, self.quiet = self.quiet, True  # the product itself has shown what it reads
         left, right = self._operand_a(a, product, _poison_of), self._columns(b, product, _poison_of)
+        self.quiet = quiet
         return self.group_unit.poison(self.frame.shape, left != 0, right != 0, addend, product)
 
     def _kept(self, c: Sequence[Array], adds: Array, waves: int) -> list[Array]:

@@ -18,7 +18,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
 
-_BANK_BYTES = 4
+BANK_BYTES = 4
 
 
 class BankConflicts(Check):
@@ -77,11 +77,11 @@ def _conflicts(lanes: NumpyLanes, piece: Piece, size: int) -> int:
 
 
 def _words(size: int) -> int:
-    return max(1, size // _BANK_BYTES)
+    return max(1, size // BANK_BYTES)
 
 
 def _lanes_of_pass(lanes: int, size: int, banks: int) -> int:
-    return min(lanes, max(1, banks * _BANK_BYTES // size))
+    return min(lanes, max(1, banks * BANK_BYTES // size))
 
 
 def passes_of(index: Array, size: int, banks: int) -> Array:

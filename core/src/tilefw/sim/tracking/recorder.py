@@ -6,14 +6,14 @@ from collections import Counter
 
 import numpy as np
 
-from tilefw.api.execution_trace import CHUNK, AccessTrace, BatchTrace, BlockRun, ExecutionTrace
+from tilefw.api.execution_trace import CHUNK, AccessTrace, BarrierTrace, BatchTrace, BlockRun, ExecutionTrace
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.checks.bank_conflicts import passes_of
+from tilefw.sim.checks.bank_conflicts import BANK_BYTES, passes_of
 from tilefw.sim.checks.check import Check
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.state import CountedBlock, LaunchState
 from tilefw.sim.floats import Array
-from tilefw.sim.memory.access import Access
+from tilefw.sim.memory.access import Access, Piece
 from tilefw.sim.memory.engine_copies import EngineCopy
 
 
@@ -82,6 +82,18 @@ class TraceRecorder(Check):
         run = self._batches[id(lanes.batch)].runs[-1]
         run.accesses.append(AccessTrace(lanes.instruction.index, "write", waves, chunks, none, counts * copy.size))
 
+    def barrier_used(self, lanes: NumpyLanes, piece: Piece) -> None:
+        """Each wave at each barrier once, as of before what the instruction does there."""
+        batch, frame = lanes.batch, lanes.frame
+        acting = np.ones(frame.shape, dtype=np.bool_) if piece.lanes is None else piece.lanes
+        group, wave = (np.broadcast_to(numbers, frame.shape)[acting] for numbers in (frame.group, frame.wave))
+        group, wave, place = np.unique(np.stack([group, wave, piece.index]), axis=1)
+        owner, address = np.divmod(place, max(1, piece.region.stride))
+        ended = np.array([batch.barrier_waits.ended(each) for each in place.tolist()], dtype=np.int64)
+        self._batches[id(batch)].runs[-1].barriers.append(
+            BarrierTrace(lanes.instruction.index, group, wave, np.asarray(batch.workgroups)[owner], address, ended)
+        )
+
     def _record(self, lanes: NumpyLanes, access: Access) -> None:
         run = self._batches[id(lanes.batch)].runs[-1]
         shared = lanes.batch.memory.region("shared")
@@ -115,7 +127,11 @@ class TraceRecorder(Check):
         waves[group[acting], wave[acting]] = True
         order = np.lexsort((wave[acting], group[acting]))
         rows, placed, counts = rows[acting][order], placed[acting][order], lane_acts[acting].sum(axis=1)[order]
-        passes = passes_of(placed, access.size, lanes.launch.chip.shared_banks)
+        banks = lanes.launch.chip.shared_banks
+        if access.engine:  # units take what they read in an order of their own
+            passes = -(-(placed >= 0).sum(axis=1) * access.size // (BANK_BYTES * banks))
+        else:
+            passes = passes_of(placed, access.size, banks)
         run.accesses.append(AccessTrace(
             lanes.instruction.index, access.kind, waves, _chunks(rows, access.size), passes, counts * access.size,
             access.size, _repeats(rows) if access.kind == "atomic" else None,

@@ -9,7 +9,6 @@ import re
 from functools import cache
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
 from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, Purpose, Role
 from tilefw_nvidia.chips import Chip
 
@@ -23,9 +22,10 @@ _SLOTS: tuple[tuple[str, int], ...] = (
     ("cvt.s64.s32", 1), ("div.s32", 18), ("rem.s32", 20), ("div.u32", 16), ("rem.u32", 18), ("div.full.f32", 8),
     ("ex2.approx.f32", 3), ("div.rn.f32", 10), ("sqrt.rn.f32", 8),
 )
-# What instructions mean to phases of an engine's copies, by the beginning of the opcode.
+# What instructions mean to phases of barriers that count, by the beginning of the opcode.
 _PHASES: tuple[tuple[str, Role], ...] = (
-    ("mbarrier.arrive.expect_tx", "phase"), ("mbarrier.try_wait", "await"), ("mbarrier.test_wait", "await"),
+    ("mbarrier.arrive", "arrive"), ("mbarrier.expect_tx", "arrive"), ("mbarrier.complete_tx", "arrive"),
+    ("cp.async.mbarrier.arrive", "arrive_behind"), ("mbarrier.try_wait", "await"), ("mbarrier.test_wait", "await"),
     *((f"cp.async.bulk.tensor.{dimensions}d.shared", "bulk") for dimensions in range(1, 6)), ("cp.async.bulk.shared", "bulk"),
 )
 # What instructions are for, by the beginning of the opcode.
@@ -87,12 +87,9 @@ class PtxCosts:
         slots = next((count for start, count in _SLOTS if opcode.startswith(start)), 1)
         if not slots:
             return InstructionCost("alu", 0, 0, 0)
-        if opcode.startswith("mbarrier.arrive.") and "expect_tx" not in opcode:
-            raise UnsupportedError(f"{opcode} has no time in the model: waves that hand slots to each other", code="TFW0666")
         for start, role in _PHASES:
-            if not opcode.startswith(start):
-                continue
-            return InstructionCost("memory", f["memory_issue"], f["engine_latency"] if role == "bulk" else 1, role=role)
+            if opcode.startswith(start):
+                return InstructionCost("memory", f["memory_issue"], self._phase_latency(role), role=role)
         if opcode.startswith("cp.async"):
             return self._copy(opcode, text)
         if opcode.startswith("wgmma.mma_async"):
@@ -121,6 +118,12 @@ class PtxCosts:
         purpose = _purpose(opcode)
         taken = cycles * (slots if pipe != "sfu" else 1)
         return InstructionCost(pipe, taken, latency, slots, operations=operations, purpose=purpose)
+
+    def _phase_latency(self, role: Role) -> float:
+        """An arrival is counted where the barrier lies; who waits learns it at once."""
+        if role == "await":
+            return 1
+        return self._figures["engine_latency" if role == "bulk" else "shared_latency"]
 
     def _access_latency(self, opcode: str) -> float:
         return self._figures["shared_latency"] if ".shared" in opcode else self._figures["alu_latency"]
