@@ -10,7 +10,7 @@ from tilefw.timing.chip_timing import ChipTiming, InstructionCost
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class BarrierFacts:
     """A barrier of a workgroup: its number, the waves that meet there (0: all that there are), and whether one that comes waits."""
 
     number: int
@@ -25,7 +25,7 @@ class InstructionFacts:
 
     cost: InstructionCost
     writes: tuple[int, ...]
-    meeting: Meeting | None
+    meeting: BarrierFacts | None
     branch: bool
     limits: tuple[tuple[str, int], ...]
     begins: tuple[tuple[str, tuple[int, ...], bool], ...]
@@ -54,7 +54,7 @@ def facts_of(chip: ChipTiming, instruction: Any, lanes: int) -> InstructionFacts
     return InstructionFacts(cost, tuple(writes), meeting, branch, tuple(limits), begins, commits, registers, private, plain)
 
 
-def _meeting(instruction: Any, lanes: int) -> Meeting | None:
+def _meeting(instruction: Any, lanes: int) -> BarrierFacts | None:
     """The barrier of a workgroup that an instruction comes to. A number or count that is in a register is not known: of such a
     barrier all waves are taken to meet."""
     flow = instruction.flow
@@ -63,7 +63,7 @@ def _meeting(instruction: Any, lanes: int) -> Meeting | None:
     known = [source.value if isinstance(source, Immediate) else 0 for source in instruction.sources]
     threads = known[1] if flow.counted and len(known) > 1 else 0
     number = known[0] if known else 0
-    return Meeting(number, threads if flow.counts == "waves" else -(-threads // lanes), flow.action == "sync")
+    return BarrierFacts(number, threads if flow.counts == "waves" else -(-threads // lanes), flow.action == "sync")
 
 
 def _registers(operand: Any) -> tuple[int, ...]:

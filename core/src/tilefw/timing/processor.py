@@ -16,7 +16,7 @@ from typing import Any
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
-from tilefw.timing.instruction_facts import InstructionFacts, Meeting, facts_of
+from tilefw.timing.instruction_facts import BarrierFacts, InstructionFacts, facts_of
 from tilefw.timing.memory_levels import MemoryLevels, Traffic
 from tilefw.timing.phases import Phases, awaited, begun, phases_of
 from tilefw.timing.streams import WaveAccess, WaveStream
@@ -403,7 +403,7 @@ class _ProcessorRun:
 
     # --- barriers and ends -----------------------------------------------------------------------------------------------
 
-    def _meet(self, wave: _Wave, meeting: Meeting, issue: float) -> list[_Wave]:
+    def _meet(self, wave: _Wave, meeting: BarrierFacts, issue: float) -> list[_Wave]:
         key = (wave.group, meeting.number)
         if meeting.waits:
             wave.at = issue
