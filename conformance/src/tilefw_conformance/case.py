@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-LEVELS = ("core", "extended", "stress", "preview")
+LEVELS = ("core", "extended", "stress", "preview", "distributed")
+ALONE = frozenset({"preview", "distributed"})
+"""Levels that include no other, and that no other includes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from tilefw.kernels.stages import STAGES
 from tilefw.kernels.verify import Verdict, verify
 from tilefw.runtime.plugins.loader import Target
 from tilefw_conformance.case import Case
+from tilefw_conformance.nodes.verification import NodeVerification, without_node
 from tilefw_conformance.outcomes import GOOD
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
 from tilefw_conformance.reproduction import message, reproduce
-from tilefw_conformance.subject import contradiction, spec_of
+from tilefw_conformance.subject import contradiction, program_of, spec_of
 
 # A tenth of what a launch has (`tilefw.api.device`): cases are small, and one that never ends should say so in seconds.
 CASE_BUDGET = 200_000_000
@@ -74,7 +75,15 @@ def run(
     ) -> CaseResult:
         return CaseResult(case, target.name, outcome, verdict, error, unclaimed, said, keywords or {}, time.perf_counter() - start)
 
+    admit = None if audit else _admission(target)
     try:
+        program = program_of(case)
+        if program is not None:
+            verdict = NodeVerification(
+                program, case.parameters, target, seed=said.get("seed", case.seed), stop_after=last, keywords=keywords or {},
+                admit=admit, began=began, execution={"budget": case.budget or CASE_BUDGET, **said},
+            ).verdict()
+            return ended(*_judge(case, target, verdict), verdict)
         spec = spec_of(case)
     except UnsupportedError as refused:  # the pack knows the case, and does not lower it: no word on the target
         return ended("unsupported", refused)
@@ -82,7 +91,7 @@ def run(
         return ended("error", _told(raised))
     try:
         verdict = verify(
-            spec, case.parameters, target.name, stop_after=last, admit=None if audit else _admission(target), began=began,
+            spec, case.parameters, target.name, stop_after=last, admit=admit, began=began,
             keywords=keywords, **{"seed": case.seed, "budget": case.budget or CASE_BUDGET, **said},
         )
         return ended(*_judge(case, target, verdict), verdict)
@@ -122,7 +131,8 @@ def _judge(case: Case, target: Target, verdict: Verdict) -> Judgement:
     if failed.outcome == "over-capacity":
         return "over-capacity", failed.error, unclaimed
     if failed.outcome == "unsupported":
-        return "overclaimed", failed.error, unclaimed
+        outcome = "unsupported" if without_node(verdict, target.info.capabilities) else "overclaimed"
+        return outcome, failed.error, unclaimed
     if any(finding.check == "budget" for finding in verdict.findings):
         return "timeout", failed.error, unclaimed
     return "fail", failed.error, unclaimed

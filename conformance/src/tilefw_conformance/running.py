@@ -14,6 +14,7 @@ from tilefw_conformance import EDITION
 from tilefw_conformance.case import LEVELS, Case
 from tilefw_conformance.case_files import bundled
 from tilefw_conformance.expectations import expected, faults
+from tilefw_conformance.nodes.cases import cases as on_nodes
 from tilefw_conformance.packs import PACKS, pack
 from tilefw_conformance.report import records
 from tilefw_conformance.report.records import Record
@@ -44,7 +45,7 @@ class Plan:
 
     def cases(self) -> tuple[Case, ...]:
         """The whole body of cases that the run takes some of."""
-        return bundled() if self.pack is None else pack(self.pack).cases()
+        return (*bundled(), *on_nodes()) if self.pack is None else pack(self.pack).cases()
 
 
 def targets(said: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from tilefw.api.errors import UsageError
 from tilefw_conformance import EDITION
-from tilefw_conformance.case import LEVELS, Case
+from tilefw_conformance.case import ALONE, LEVELS, Case
 from tilefw_conformance.edition import numbers
 
 Part = tuple[int, int]  # which one from 1, of how many
@@ -17,11 +17,11 @@ Part = tuple[int, int]  # which one from 1, of how many
 def select(
     cases: Iterable[Case], level: str, expression: str | None, edition: str = EDITION, part: Part | None = None
 ) -> tuple[Case, ...]:
-    """The cases of `level` and below (`preview` is written alone) that belong to `edition`, whose id fits `expression`
+    """The cases of `level` and below (those of `ALONE` include no other) that belong to `edition`, whose id fits `expression`
     (`vector_add and not fp16 or cast/*`), and that are in `part`."""
     if level not in LEVELS:
         raise UsageError(f"there is no level {level!r}", code="TFW0955", help=f"levels: {', '.join(LEVELS)}")
-    levels = ("preview",) if level == "preview" else LEVELS[: LEVELS.index(level) + 1]
+    levels = (level,) if level in ALONE else LEVELS[: LEVELS.index(level) + 1]
     choices = _choices(expression) if expression else [[]]
     chosen = numbers(edition)
     found = tuple(

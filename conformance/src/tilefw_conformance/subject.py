@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from tilefw.api.errors import CodeError
+from tilefw.api.errors import CodeError, UsageError
 from tilefw.kernels import spec
 from tilefw.kernels.index import KernelInfo
 from tilefw.kernels.spec import KernelSpec
 from tilefw_conformance.case import Case
+from tilefw_conformance.nodes import OWNER
+from tilefw_conformance.nodes import cases as programs
+from tilefw_conformance.nodes.program import NodeProgram
 from tilefw_conformance.packs import PACKS, pack
 
 
@@ -19,6 +22,17 @@ def spec_of(case: Case) -> KernelSpec:
     Raises UsageError for a name that nobody has, PluginError where it belongs to a plugin that is not usable.
     """
     return named(case.kernel)
+
+
+def program_of(case: Case) -> NodeProgram | None:
+    """The program on nodes that `case` runs; None where it runs one kernel. Raises UsageError for a name that none has."""
+    owner, colon, name = case.kernel.partition(":")
+    if not colon or owner != OWNER:
+        return None
+    found = programs.program(name)
+    if found is None:
+        raise UsageError(f"the suite has no program {case.kernel!r} of nodes", code="TFW0940")
+    return found
 
 
 def named(kernel: str) -> KernelSpec:

@@ -181,15 +181,22 @@ class DeviceNode:
                     f"{launch!r} is no launch of a rank", code="TFW0874",
                     help="give (rank, kernel, grid, arguments), and as a fifth the keywords",
                 )
-        ready = [self._ready(*launch) for launch in launches]
+        self.results.append(self.execute([self._ready(*launch) for launch in launches], seed))
+        return self.results[-1]
+
+    def made(self, function: Any, values: Sequence[Any], extents: Any, options: Mapping[str, Any]) -> Launchable | None:
+        """The launch of a jit function, compiled for the target; this and `execute` are for who watches stages to override."""
+        return function.launcher.ready(values, extents, options)
+
+    def execute(self, ready: Sequence[RankLaunch], seed: int) -> JointResult:
+        """Run launches that are ready, at once. Raises as `run`."""
         running = [one for one in ready if all(one.made.grid)]
-        reports, checks = run(running, self.heap, seed, self.resident) if running else ((), frozenset())
+        reports, checks = run(running, self.heap, seed, self.resident) if running else ((), frozenset[str]())
         done = iter(reports)
-        self.results.append(JointResult(
+        return JointResult(
             tuple(one.rank for one in ready), tuple(one.made.name for one in ready),
             tuple(next(done) if all(one.made.grid) else LaunchReport() for one in ready), checks,
-        ))
-        return self.results[-1]
+        )
 
     def _ready(
         self, rank: int, kernel: Any, grid: Any, args: Sequence[Any], keywords: Mapping[str, Any] | None = None
@@ -200,7 +207,7 @@ class DeviceNode:
         taken: list[tuple[Any, Launchable | None]] = []
 
         def take(function: Any, values: Sequence[Any], extents: Any, options: Mapping[str, Any]) -> None:
-            taken.append((function, function.launcher.ready(values, extents, options)))
+            taken.append((function, self.made(function, values, extents, options)))
 
         token = DEBUGGER.set(take)
         try:

@@ -1,6 +1,6 @@
 // Rows of the matrix: cases in groups, each group summed up for each target, in the order that was asked for.
 
-const LEVELS = ["core", "extended", "stress", "preview"];
+const LEVELS = ["core", "extended", "stress", "preview", "distributed"];
 
 // The names of the groups that a case is in; a case hunts several bugs and needs several capabilities.
 const GROUPINGS = {

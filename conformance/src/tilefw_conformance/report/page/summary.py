@@ -8,6 +8,7 @@ from datetime import datetime
 from html import escape
 from typing import Any
 
+from tilefw_conformance.case import LEVELS
 from tilefw_conformance.outcomes import GOOD, OUTCOMES
 from tilefw_conformance.report.reading import Report
 from tilefw_conformance.report.wording import EXECUTORS, profiles, ratio
@@ -109,7 +110,7 @@ def _tightest(columns: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _by_level(level: str) -> int:
-    return ("core", "extended", "stress", "preview").index(level)
+    return LEVELS.index(level)
 
 
 def _day(started: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,14 @@ class RankResult:
     bound: np.ndarray
 
     def holds(self, result: np.ndarray) -> bool:
-        """Whether a result, with the rounding to its own type, is within the bound."""
-        half, least = _ROUNDING[result.dtype.name]
-        rounded = self.bound + half * (np.abs(self.value) + self.bound) + least
+        """Whether a result is within the bound."""
         error = np.abs(result.astype(np.float64).reshape(self.value.shape) - self.value)
-        return bool((error <= np.where(self.bound > 0, rounded, 0)).all())
+        return bool((error <= self.bound_of(result.dtype)).all())
+
+    def bound_of(self, dtype: np.dtype[Any]) -> np.ndarray:
+        """The bound with the rounding to a result's own type."""
+        half, least = _ROUNDING[dtype.name]
+        return np.where(self.bound > 0, self.bound + half * (np.abs(self.value) + self.bound) + least, 0)
 
     def part(self, ranks: int, rank: int) -> RankResult:
         """A rank's part of it along the first axis."""
