@@ -76,7 +76,7 @@ def _merge(folder: str | None, parts: Sequence[str]) -> None:
 def _parser() -> Parser:
     parse = parser("conformance", "run the conformance suite on a target", EPILOG)
     parse.add_argument("--target", required=True, action="append", metavar="T", help="repeatable; `all` is each that executes")
-    parse.add_argument("--level", default=LEVELS[0], choices=LEVELS, help="core, or core and extended, …; preview or distributed alone (default: core)")
+    parse.add_argument("--level", default=LEVELS[0], choices=LEVELS, help="core, or core and extended, … (default: core)")
     parse.add_argument("--stage", default="compare", choices=STAGES, help="stop after it (default: compare, the last)")
     parse.add_argument("-k", dest="expression", metavar="EXPR", help="only ids that fit: words or globs with and, or, not")
     parse.add_argument("--part", type=quantities.part, metavar="I/N", help="one of N parts of them, the same in every run")
