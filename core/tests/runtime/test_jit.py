@@ -276,13 +276,18 @@ def test_options_of_the_decorator_are_a_closed_set() -> None:
     with pytest.raises(CompileError, match="no option `do_not_specialise`") as caught:
         tilefw.jit(do_not_specialise=["n"])  # type: ignore[call-overload]
     assert caught.value.help == "did you mean `do_not_specialize`?"
-    with pytest.raises(CompileError, match="is constexpr and listed"):
-        tilefw.jit(do_not_specialize=["B"])(kernel_with_constexpr)
     assert tilefw.jit(noinline=True, version=1, repr=str, launch_metadata=None)(kernel_with_constexpr).noinline
 
 
+def test_a_constexpr_is_specialised_though_it_is_listed() -> None:
+    listed = tilefw.jit(do_not_specialize=["B"], do_not_specialize_on_alignment=[1])(kernel_with_constexpr)
+    out = np.zeros(16, np.float32)
+    listed[(1,)](out, 4, target="reference")
+    assert out.tolist() == [4] * 4 + [0] * 12
+
+
 def kernel_with_constexpr(x_ptr, B: tl.constexpr):
-    pass
+    tl.store(x_ptr + tl.arange(0, B), B)
 
 
 def test_debug_builds_are_asked_for_at_launch() -> None:

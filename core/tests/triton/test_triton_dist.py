@@ -30,13 +30,18 @@ def _is_cta_master():
 
 def host_code():
     return cuda_driver.count()
+
+@tl.constexpr_function
+def half(n):
+    return n // 2
 '''
 _KERNELS = '''import triton
 import triton.language as tl
 import triton_dist.language as dl
 from triton_dist.language.extra import libshmem_device
+from triton_dist.tools import aot_compile_spaces
 from triton_dist.language.extra.language_extra import atomic_add, ld_acquire, __syncthreads, tid
-from .common import WORLD, _is_cta_master, host_code
+from .common import WORLD, _is_cta_master, half, host_code
 
 @triton.jit
 def push(source, target, signals, n, BLOCK: tl.constexpr):
@@ -64,8 +69,10 @@ def by_threads(words, counts, ranks):
     if _is_cta_master():
         tl.store(counts, WORLD)
 
-@triton.jit
-def meets(words):
+@aot_compile_spaces({"meets": host_code()["signature"]})
+@triton.jit(do_not_specialize=["SIZE"])
+def meets(words, SIZE: tl.constexpr):
+    tl.static_assert(half(SIZE) == 3)
     libshmem_device.barrier_all_block()
     if not _is_cta_master():
         atomic_add(words, 1, semantic="relaxed")
@@ -119,7 +126,7 @@ def test_what_threads_do_apart_is_done_by_each(code: ModuleType, node: DeviceNod
 def test_the_nodes_barrier_takes_no_word_of_an_array(code: ModuleType, node: DeviceNode) -> None:
     words = node.zeros(2, "int64")
     for _ in range(2):
-        node.launch(code.meets, (1,), words, checks="all")
+        node.launch(code.meets, (1,), words, 7, checks="all")
     assert [words[rank].tolist() for rank in node.ranks] == [[254, 0], [254, 0]]  # 127 threads are not the first one
     assert [array.tolist() for array in node.heap.barrier] == [[8, 4], [8, 4]]
 

@@ -82,14 +82,9 @@ class JITFunction:
         for index, parameter in enumerate(self.signature.parameters.values()):
             name = parameter.name
             listed = bool(unspecialized & {index, name})
-            made = KernelParameter(parameter, index, not listed, not (listed or unaligned & {index, name}), self.fn.__name__)
-            if made.is_constexpr and not (made.specialize and made.align):
-                raise CompileError(
-                    f"parameter `{name}` is constexpr and listed in do_not_specialize",
-                    "TFW0121",
-                    help="a constexpr is always specialised",
-                )
-            parameters.append(made)
+            parameters.append(
+                KernelParameter(parameter, index, not listed, not (listed or unaligned & {index, name}), self.fn.__name__)
+            )
         return parameters
 
     @functools.cached_property

@@ -17,15 +17,15 @@ class Absent:
 
     def __init__(self, name: str, why: str | None = None) -> None:
         self.__name__ = name
-        self._why = why
+        self.why = why
 
     def __getattr__(self, name: str) -> Absent:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Absent(f"{self.__name__}.{name}", self._why)
+        return Absent(f"{self.__name__}.{name}", self.why)
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
-        raise UnsupportedError(f"tilefw serves no {self.__name__}", "TFW0103", note=self._why)
+        raise UnsupportedError(f"tilefw serves no {self.__name__}", "TFW0103", note=self.why)
 
     def __repr__(self) -> str:
         return f"<absent {self.__name__}>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,9 +32,10 @@ class Checkout:
 
     def __init__(
         self, packages: Mapping[str, Path], stand_ins: Mapping[str, ModuleType] | None = None, rewriting: Rewriting | None = None,
-        names: Mapping[str, Any] | None = None,
+        names: Mapping[str, Any] | None = None, undecorated: Container[str] = (),
     ) -> None:
-        """`names` are in every file's module, for what the rewriting needs."""
+        """`names` are in every file's module, for what the rewriting needs. Decorators of the names `undecorated` are not made."""
+        self._undecorated = undecorated
         self._packages = dict(packages)
         self._known: dict[str, ModuleType] = {**private_modules(), **(stand_ins or {})}
         self._files: dict[Path, ModuleType] = {}
@@ -122,6 +123,8 @@ class Checkout:
 
     def _define(self, node: ast.stmt, names: dict[str, Any], path: Path) -> None:
         """Run one statement. What cannot be made is Absent, with the cause."""
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [one for one in node.decorator_list if _word(one) not in self._undecorated]
         try:
             exec(compile(ast.Module([node], []), str(path), "exec"), names)
             self._rewrite(node, names)
@@ -144,8 +147,12 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def _is_taken(node: ast.FunctionDef | ast.ClassDef) -> bool:
-    words = [ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list]
-    return any(word.rpartition(".")[2] in _DEVICE and "gluon" not in word for word in words)
+    return any(_word(one) in _DEVICE and "gluon" not in ast.unparse(one).partition("(")[0] for one in node.decorator_list)
+
+
+def _word(decorator: ast.expr) -> str:
+    """The last word of its name."""
+    return ast.unparse(decorator).partition("(")[0].rpartition(".")[2]
 
 
 def _is_constant(value: ast.expr) -> bool:

@@ -32,9 +32,9 @@ class KernelParameter:
         self.is_constexpr = _CONSTEXPR in words
         self.is_const = not self.is_constexpr and ("const" in words or words.startswith("*k"))
         self.annotation = "" if self.is_constexpr else signature_type(words)
-        self.specialize = specialize
-        self.align = align
-        self.plain = specialize and align and not self.annotation
+        self.specialize = specialize or self.is_constexpr  # a constexpr always is, listed or not, as in Triton
+        self.align = align or self.is_constexpr
+        self.plain = self.specialize and self.align and not self.annotation
         self.pointers: dict[str, tuple[str, str]] = {}  # what `pointer` has found, by element type
 
     def _call(self, name: str) -> None:

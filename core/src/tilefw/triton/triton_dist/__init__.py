@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import tilefw
+import tilefw.language as tl
 from tilefw.triton.absent import StandInModule
 from tilefw.triton.checkout import Checkout
 from tilefw.triton.triton_dist import language, language_extra, libshmem_device
@@ -20,12 +21,13 @@ from tilefw.triton.triton_dist.threads import COUNT, over_threads
 PACKAGE = Path("python", "triton_dist")
 """Where a checkout has it."""
 
+_AHEAD = ("aot_compile_spaces",)  # a decorator that says for what to compile ahead, by code of the host
 _LANGUAGE = ("wait", "consume_token", "rank", "num_ranks", "symm_at", "notify")
 
 
 def open_checkout(root: Path) -> Checkout:
     """The kernels of a checkout. Raises CodeError TFW0780 for a file that cannot be read, or that has none."""
-    return Checkout({"triton_dist": root / PACKAGE}, stand_ins(), over_threads, {COUNT: language_extra.THREADS})
+    return Checkout({"triton_dist": root / PACKAGE}, stand_ins(), over_threads, {COUNT: language_extra.THREADS}, _AHEAD)
 
 
 def stand_ins() -> dict[str, ModuleType]:
@@ -35,7 +37,7 @@ def stand_ins() -> dict[str, ModuleType]:
         "triton_dist": {"jit": tilefw.jit},
         "triton_dist.language": {name: getattr(language, name) for name in _LANGUAGE},
         "triton_dist.language.core": {},
-        "triton_dist.tools": {"aot_compile_spaces": _undecorated},
+        "triton_dist.tools": {},
         "triton_dist.tune": {"autotune": _undecorated},
     }
     for home in ("language_extra", "cuda.language_extra", "hip.language_extra"):
@@ -45,6 +47,8 @@ def stand_ins() -> dict[str, ModuleType]:
         made[f"triton.language.extra.{home}"] = libshmem_device.NAMES
     for package in ("triton_dist.language.extra", "triton_dist.language.extra.cuda", "triton_dist.language.extra.hip"):
         made[package] = {}
+    # Triton's own releases have this function in `triton` alone; the library's fork has it here too.
+    made["triton.language"] = {**{name: getattr(tl, name) for name in dir(tl)}, "constexpr_function": tilefw.constexpr_function}
     modules: dict[str, ModuleType] = {name: StandInModule(name, names) for name, names in made.items()}
     for name, module in modules.items():
         home, _, word = name.rpartition(".")
@@ -54,5 +58,5 @@ def stand_ins() -> dict[str, ModuleType]:
 
 
 def _undecorated(*_: Any, **__: Any) -> Callable[[Any], Any]:
-    """A decorator that says for what to compile ahead, or what to choose of: launches name their choice here."""
+    """A decorator that says what to choose of: launches name their choice here."""
     return lambda kernel: kernel

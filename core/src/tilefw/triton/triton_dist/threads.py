@@ -26,6 +26,7 @@ COUNT = "tilefw_threads"
 _BARRIERS = ("__syncthreads", "debug_barrier", "sync_grid")
 _TOGETHER = ("_warp", "_wave", "_sync", "_block", "_wg")  # ends of names of what several threads do together
 _PREDICATES = ("_is_cta_master",)  # functions that say whether the thread is number 0
+_WITHOUT_EFFECT = ("cast", "constexpr", "to", "full", "zeros")
 _OF_LEADER = ("arrive_inc", "wait_eq")  # they are given the number, and let thread 0 act
 _OF_A_THREAD = (
     "signal_op", "signal_wait_until", "int_p", "st", "store", "st_b32", "atomic_add", "atomic_cas", "red_release", "notify",
@@ -63,7 +64,7 @@ class _Threads:
             return self._assignment(node)
         if isinstance(node, ast.If | ast.While | ast.For):
             head = node.iter if isinstance(node, ast.For) else node.test
-            if self._depends(head) and not (self._is_leader(head) and not node.orelse):
+            if self._depends(head) and not (self._is_leader(head) and self._is_of_others(node)):
                 return [self._loop(node, head)]
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return [node]
@@ -152,6 +153,16 @@ class _Threads:
                 if isinstance(left, ast.Name) and left.id == _THREAD and not self._depends(right):
                     return copy.deepcopy(right)
         return None
+
+    def _is_of_others(self, node: ast.If | ast.While | ast.For) -> bool:
+        """Whether the second branch only gives the other threads values of what the first one gives thread 0."""
+        parts = [part for part in ast.walk(ast.Module(node.body, [])) if isinstance(part, ast.Name)]
+        names = {part.id for part in parts if isinstance(part.ctx, ast.Store)}
+        return all(
+            isinstance(other, ast.Assign) and all(isinstance(target, ast.Name) and target.id in names for target in other.targets)
+            and all(_called(part) in ("", *_WITHOUT_EFFECT) for part in ast.walk(other.value))
+            for other in node.orelse
+        )
 
     def _is_leader(self, head: ast.expr) -> bool:
         parts = head.values if isinstance(head, ast.BoolOp) and isinstance(head.op, ast.And) else [head]
