@@ -8,6 +8,7 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.index import COLLECTIVES
 
 N, BLOCK = 200, 256
@@ -88,3 +89,19 @@ def test_the_library_s_collectives_are_right_in_weak_memory(name, form, target, 
     arguments = one.draw(np.random.default_rng(seed), 2, one.small, one.dtypes[0])
     found = one.run(node, *[node.array(list(argument)) for argument in arguments], form, seed=seed, checks="weak_memory")
     assert one.wrong(found, arguments) == []
+
+
+@tilefw.jit
+def put_behind(x_ptr, out_ptr, place, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    if tld.rank() == 0:
+        tld.put(x_ptr + at, out_ptr + place.to(tl.int64) + at, 1, mask=at < n)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_offsets_that_reach_a_peer_are_not_taken_for_those_of_a_small_array(target):
+    """Both arrays are small, and no offset of 32 bits leads from one to the peer's copy of it."""
+    node = tilefw.node(target, 2)
+    x, out = node.full((40,), 7, "int32"), node.zeros((90,), "int32")
+    node.launch(put_behind, (1,), x, out, 50, 40, BLOCK=64, checks="all")
+    assert (out[1][50:] == 7).all() and not out[1][:50].any() and not out[0].any()

@@ -10,6 +10,7 @@ import pytest
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
+from tilefw.kernels.distributed import ring_attention
 from tilefw.kernels.distributed.index import COLLECTIVES, Collective
 
 _FORMS = [(name, form) for name, one in COLLECTIVES.items() for form in one.forms]
@@ -47,6 +48,25 @@ def test_what_has_no_equal_parts_is_refused(name: str) -> None:
     with pytest.raises(tilefw.LaunchError, match="an extent of 7 has no 2 equal parts"):
         arrays = [node.zeros((7, 1)), node.zeros((1, 1))] if "matmul" in name else [node.zeros((7,))]
         COLLECTIVES[name].run(node, *arrays)
+
+
+@pytest.mark.parametrize("name, shapes, said", [
+    ("matmul_all_reduce", [(4, 3), (5, 4)], r"b has the shape \(5, 4\)"),
+    ("rmsnorm_all_reduce", [(4, 3), (4,)], r"weight has the shape \(4,\)"),
+    ("ring_attention", [(1, 4, 3), (1, 4, 3), (1, 5, 3)], r"v has the shape \(1, 5, 3\)"),
+])
+def test_shapes_that_do_not_go_together_are_refused(name: str, shapes: list[tuple[int, ...]], said: str) -> None:
+    node = tilefw.node("reference", 2)
+    with pytest.raises(tilefw.LaunchError, match=said):
+        COLLECTIVES[name].run(node, *[node.zeros(shape) for shape in shapes])
+
+
+def test_a_causal_ring_sees_the_positions_up_to_its_own() -> None:
+    arguments = COLLECTIVES["ring_attention"].draw(np.random.default_rng(5), 2, 21, "float32")
+    node = tilefw.node("amd-cdna3", 2)
+    found = ring_attention.ring_attention(node, *map(node.array, map(list, arguments)), causal=True, seed=5, checks="all")
+    expected = ring_attention.expected(*arguments, causal=True)
+    assert all(one.holds(found[rank]) for rank, one in enumerate(expected))
 
 
 @pytest.mark.parametrize("name", list(COLLECTIVES))

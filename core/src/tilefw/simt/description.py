@@ -233,8 +233,8 @@ class LaneMachine:
     everybody writes.
 
     `small`: no buffer of an argument is larger than `UNDER_2_GIB` (the launch fact), and a scalar pointer that a loop moves, or
-    moves a block from, is no further than that from what is accessed from it. `disjoint`: buffers of different arguments do not
-    overlap (the launch fact).
+    moves a block from, is no further than that from what is accessed from it; it is never said of kernels that
+    reach peers' copies. `disjoint`: buffers of different arguments do not overlap (the launch fact).
     """
 
     chip: ChipDescription

@@ -13,7 +13,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, store_to_all, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, require_shape, store_to_all, words
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
 
 
@@ -102,7 +102,8 @@ def all_gather_matmul(
     node: SymmetricNode, a: Any, b: Any, form: str = "specialised", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:
     """(the ranks' rows a one behind the other) · b on every rank, in b's type; all are of one float type."""
-    (m, k), n = a[0].shape, b[0].shape[1]
+    m, k = require_shape("a", a, (None, None))
+    _, n = require_shape("b", b, (k, None))
     c = node.zeros((node.num_ranks * m, n), b[0].dtype, name="c")
     rows, blocks = {"BLOCK_M": block, "BLOCK_K": block}, {"BLOCK_M": block, "BLOCK_N": block, "BLOCK_K": block}
     if form == "bulk":

@@ -72,10 +72,13 @@ def reduce_round_a_ring(x_ptr, out_ptr, words_ptr, slots_ptr, flags_ptr, n, BLOC
 FORMS = {"one_shot": reduce_in_one_shot, "two_shot": reduce_in_two_shots}
 
 
-def all_reduce(node: SymmetricNode, x: Any, form: str = "one_shot", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
-    """The sum of the arrays x on every rank, of one form's bits on all of them."""
+def all_reduce(
+    node: SymmetricNode, x: Any, form: str = "one_shot", *, programs: int = 2, block: int = 256, out_dtype: Any = None,
+    **launch: Any,
+) -> Any:
+    """The sum of the arrays x on every rank, of one form's bits on all of them, in x's type unless out_dtype says another."""
     n, ranks = x[0].size, node.num_ranks
-    out = node.zeros((n,), x[0].dtype, name="sums")
+    out = node.zeros((n,), out_dtype or x[0].dtype, name="sums")
     if form != "ring":
         node.launch(FORMS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)
         return out

@@ -17,6 +17,8 @@ from tilefw.kernels.distributed import (
     matmul_all_reduce,
     matmul_reduce_scatter,
     reduce_scatter,
+    ring_attention,
+    rmsnorm_all_reduce,
 )
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, exact, multiplied, normal, summed
 
@@ -96,6 +98,7 @@ def _reduced_products(a: Arrays, b: Arrays) -> list[RankResult]:
 
 
 _MATRICES: Mapping[str, Any] = {"counts": "rows", "n": 64, "small": 45, "dtypes": ("float16", "bfloat16", "float32")}
+_ROWS: Mapping[str, Any] = {"counts": "rows", "n": 64, "small": 45}
 _ALL = (
     Collective("all_gather", tuple(all_gather.FORMS), all_gather.all_gather, _parts, _gathered),
     Collective("all_reduce", (*all_reduce.FORMS, "ring"), all_reduce.all_reduce, _parts, _reduced),
@@ -112,6 +115,14 @@ _ALL = (
     Collective(
         "matmul_all_reduce", matmul_all_reduce.FORMS, matmul_all_reduce.matmul_all_reduce, _shares_of_terms, _reduced_products,
         **_MATRICES,
+    ),
+    Collective(
+        "rmsnorm_all_reduce", rmsnorm_all_reduce.FORMS, rmsnorm_all_reduce.rmsnorm_all_reduce, rmsnorm_all_reduce.draw,
+        rmsnorm_all_reduce.expected, **_ROWS,
+    ),
+    Collective(
+        "ring_attention", ring_attention.FORMS, ring_attention.ring_attention, ring_attention.draw, ring_attention.expected,
+        counts="positions", n=64, small=45, dtypes=("float16", "bfloat16", "float32"),
     ),
 )
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType({one.name: one for one in _ALL})

@@ -57,6 +57,18 @@ def part(node: SymmetricNode, extent: int) -> int:
     return extent // node.num_ranks
 
 
+def require_shape(name: str, array: Any, shape: tuple[int | None, ...]) -> tuple[int, ...]:
+    """The array's shape, if it has these extents; None is any. Raises LaunchError TFW0872."""
+    found = tuple(array[0].shape)
+    if len(found) != len(shape) or any(asked not in (None, extent) for asked, extent in zip(shape, found, strict=True)):
+        wanted = ", ".join("any" if asked is None else str(asked) for asked in shape)
+        raise LaunchError(
+            f"{name} has the shape {found}, which does not go with the other arrays", code="TFW0872",
+            help=f"its extents are to be ({wanted})",
+        )
+    return found
+
+
 def words(node: SymmetricNode, programs: int) -> Any:
     """Those for a launch of so many programs a rank."""
     return node.zeros((WORDS * programs,), "int64", name="meeting words")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.context import Context
@@ -22,6 +22,7 @@ from tilefw.simt.lower.loops import LoopLowering
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
+from tilefw.tile.dialect.kernel_info import reaches_peers
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.discarded import discard
 from tilefw.tile.text.source_location import place_of
@@ -74,6 +75,8 @@ def _single_int(values: Sequence[object], name: str) -> int:
 
 def lowered_function(function: FuncOp, machine: LaneMachine) -> FuncOp:
     """The function rebuilt in lane IR; the old one is left as it is."""
+    if reaches_peers(function):
+        machine = replace(machine, small=False)
     context = LoweringContext(function, machine)
     spare = spare_threads(function, context.assignment, machine)
     if spare:

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from tilefw.api.artifact import Entry, Parameter
 from tilefw.api.integers import round_up
+from tilefw.node_context import HIDDEN as NODE_CONTEXT
 from tilefw.tile import types
 from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.memory_ops import StoreOp
@@ -65,6 +66,12 @@ def hidden_of(attributes: Mapping[str, Attribute]) -> str | None:
     """What the runtime passes for a parameter with these attributes by itself; None for the user's own."""
     found = attributes.get("tile.hidden")
     return found.data if isinstance(found, StringAttr) else None
+
+
+def reaches_peers(function: func.FuncOp) -> bool:
+    """Whether pointers may be moved from an argument's array to a peer's copy of it, which is as far away as the heaps are."""
+    places = range(len(function.body.block.args))
+    return any(hidden_of(argument_attributes(function, place)) == NODE_CONTEXT for place in places)
 
 
 def prints_of(module: ModuleOp) -> str | None:
