@@ -23,6 +23,12 @@ def test_every_form_is_told(capsys):
     assert all(form["counters"]["programs"] >= 3 and "bounds" in form["checks"] for form in told["forms"])
 
 
+def test_a_target_without_a_model_of_time_says_that_the_time_is_not_known(capsys):
+    _, out, _ = run(capsys, "all_gather", "--devices", "2", "--target", "reference", "--param", "n=50", "form=push", "--json")
+    (form,) = json.loads(out)["forms"]
+    assert form["seconds"] is None and form["parts"] is None and "no model of time" in form["unknown"] and form["host_seconds"] > 0
+
+
 def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
     def off(self, results, arguments):
         return [1] if np.size(results[1]) else []
@@ -38,6 +44,8 @@ def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
     (["all_reduce", "--devices", "2", "--param", "n=0"], "n is a whole number from 1"),
     (["all_reduce", "--devices", "99"], "a node has from 1 to 64 ranks"),
     (["all_reduce", "--devices", "2", "--tuned"], "--tuned does not go with --devices"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--system", "no:such"], "reference has no model of time"),
+    (["all_reduce", "--target", "reference", "--system", "no:such"], "--system goes with --devices"),
     (["all_reduce"], "tilefw run all_reduce --devices 4"),
     (["all_reduce", "--devices", "2", "--target", "cpu"], "does not run several launches at once"),
 ])

@@ -21,7 +21,10 @@ class AccessTrace:
     `chunks` int64 [rows, n]: the numbers of the chunks of global memory that a wave touched, each once, -1 behind the last.
     `passes` int64 [rows]: how often shared memory is passed through for the wave, 0 where it is not touched. `nbytes` [rows]: what
     the wave's lanes asked for together, `size` what each lane asks for.
-    `repeats` [rows] of an atomic access: the most lanes of the wave that want one address.
+    `repeats` [rows] of an atomic access: the most lanes of the wave that want one address. Of an access with a memory order `words`
+    are, by row, the global addresses that it is at, in order; `moment` is its place among all those of launches that run at once,
+    and `changed` says whether memory holds another value since. None of other accesses. `order` is the access's memory order, or
+    that of a fence, whose `kind` is `fence` and which touches nothing.
     """
 
     instruction: int
@@ -32,6 +35,10 @@ class AccessTrace:
     nbytes: Any
     size: int = 4
     repeats: Any = None
+    words: Sequence[tuple[int, ...]] | None = None
+    moment: int = 0
+    changed: bool = False
+    order: str = "weak"
 
 
 @dataclass(slots=True)

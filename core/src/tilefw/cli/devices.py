@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilefw.api.errors import UsageError
+from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.cli.arguments import execution, literals
 from tilefw.cli.output import print_json
 from tilefw.runtime.names import suggest
 
 if TYPE_CHECKING:
+    from tilefw.distributed.links.system import System
+    from tilefw.distributed.node_time import NodeTime
     from tilefw.kernels.distributed.index import Collective
 
 _REFUSED = ("save_temps", "option", "triton", "compiler", "tuned")
@@ -21,13 +23,16 @@ _REFUSED = ("save_temps", "option", "triton", "compiler", "tuned")
 
 @dataclass(frozen=True, slots=True)
 class FormRun:
-    """One form of a collective, run once: the ranks whose results are beyond the bounds, and what the launches did."""
+    """One form of a collective, run once: the ranks whose results are beyond the bounds, what the launches did, how long the
+    simulator took for them, and the time of devices, or why it is not known."""
 
     form: str
     wrong: list[int]
-    seconds: float
+    host_seconds: float
     checks: frozenset[str]
     counters: Mapping[str, int]
+    time: NodeTime | None
+    unknown: str | None
 
 
 def run_on_devices(args: argparse.Namespace) -> int:
@@ -50,7 +55,8 @@ def run_on_devices(args: argparse.Namespace) -> int:
     forms = [str(given.pop("form"))] if "form" in given else list(one.forms)
     if unknown := [form for form in forms if form not in one.forms]:
         raise UsageError(f"{one.name} has no form {unknown[0]!r}", code="TFW0902", help=f"its forms: {', '.join(one.forms)}")
-    runs = [_run(one, target, args.devices, form, given, keywords) for form in forms]
+    system, unknown = _system(args.system, target)
+    runs = [_run(one, (target, args.devices, system), form, given, keywords, unknown) for form in forms]
     _show(args, one.name, target, given, runs)
     return 1 if any(run.wrong for run in runs) else 0
 
@@ -63,20 +69,39 @@ def require_no_collective(name: str) -> None:
         raise UsageError(f"{name} is a collective of several devices", code="TFW0917", help=f"tilefw run {name} --devices 4")
 
 
+def _system(name: str | None, target: str) -> tuple[System | None, str | None]:
+    """The system that the devices are joined in, or why there is none: then the time of a run is not known. Raises UsageError for a
+    name that is none, UnsupportedError TFW0666 for one beside a target without a model of time."""
+    from tilefw.distributed.links.system import plugin_system
+    from tilefw.distributed.node_time import default_system
+    from tilefw.runtime.plugins.loader import find_target
+
+    if name is not None:
+        find_target(target).backend.timing()
+        return plugin_system(name), None
+    try:
+        return default_system(target), None
+    except (UnsupportedError, UsageError) as error:
+        return None, f"{error.message} ({error.code}){f': {error.help}' if error.help else ''}"
+
+
 def _run(
-    one: Collective, target: str, devices: int, form: str, given: Mapping[str, Any], keywords: Mapping[str, Any]
+    one: Collective, where: tuple[str, int, System | None], form: str, given: Mapping[str, Any], keywords: Mapping[str, Any],
+    unknown: str | None,
 ) -> FormRun:
     import numpy as np
 
     import tilefw
+    from tilefw.distributed.node_time import node_time
 
+    target, devices, system = where
     n, dtype = given["n"], given["dtype"]
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise UsageError(f"n is a whole number from 1, not {n!r}", code="TFW0902")
     if dtype not in one.dtypes:
         raise UsageError(f"dtype of {one.name} is {' or '.join(one.dtypes)}, not {dtype!r}", code="TFW0902")
     drawn = one.draw(np.random.default_rng(keywords.get("seed", 0)), devices, n, dtype)
-    node = tilefw.node(target, devices)
+    node = tilefw.node(target, devices, trace=system is not None)
     shaping = {name: value for name, value in given.items() if name not in ("n", "dtype")}
     began = time.perf_counter()
     found = one.run(node, *[node.array(list(arrays)) for arrays in drawn], form, **shaping, **keywords)
@@ -85,7 +110,9 @@ def _run(
     for result in node.results:
         for name, value in result.counters.items():
             counters[name] = counters.get(name, 0) + value
-    return FormRun(form, one.wrong(found, drawn), seconds, node.results[-1].checks, counters)
+    time_of_devices = None if system is None else node_time(node, system)
+    wrong, checks = one.wrong(found, drawn), node.results[-1].checks
+    return FormRun(form, wrong, seconds, checks, counters, time_of_devices, unknown)
 
 
 def _show(args: argparse.Namespace, name: str, target: str, given: Mapping[str, Any], runs: list[FormRun]) -> None:
@@ -94,8 +121,8 @@ def _show(args: argparse.Namespace, name: str, target: str, given: Mapping[str, 
     if args.json:
         forms = [
             {
-                "form": run.form, "ok": not run.wrong, "wrong_ranks": run.wrong, "seconds": run.seconds,
-                "checks": sorted(run.checks), "counters": run.counters,
+                "form": run.form, "ok": not run.wrong, "wrong_ranks": run.wrong, **_time_to_json(run),
+                "host_seconds": run.host_seconds, "checks": sorted(run.checks), "counters": run.counters,
             }
             for run in runs
         ]
@@ -107,5 +134,22 @@ def _show(args: argparse.Namespace, name: str, target: str, given: Mapping[str, 
         print(f"{'FAIL' if run.wrong else 'pass'}  {name} ({run.form}) on {args.devices} devices of {target}: {shown}")
         if run.wrong:
             print(f"  beyond the bounds on the ranks {', '.join(map(str, run.wrong))}")
-        print(f"  execute {1000 * run.seconds:.1f} ms; checked for {', '.join(sorted(run.checks)) or 'nothing'}")
+        print(f"  {_rendered_time(run)}")
+        print(f"  simulated in {1000 * run.host_seconds:.1f} ms; checked for {', '.join(sorted(run.checks)) or 'nothing'}")
         print(f"  {render_counters(run.counters)}")
+
+
+def _rendered_time(run: FormRun) -> str:
+    if run.time is None:
+        return f"time on devices unknown: {run.unknown}"
+    parts = ", ".join(f"{name} {1e6 * taken:.2f}" for name, taken in run.time.parts.items())
+    return f"{1e6 * run.time.seconds:.2f} us on {run.time.system}, {run.time.cycles:,.0f} cycles: {parts}"
+
+
+def _time_to_json(run: FormRun) -> dict[str, Any]:
+    """The modelled time; null with the reason where it is not known."""
+    if run.time is None:
+        return {"seconds": None, "cycles": None, "parts": None, "system": None, "unknown": run.unknown}
+    time = run.time
+    ranks = [{"rank": one.rank, "seconds": one.seconds, "bytes": one.nbytes} for one in time.ranks]
+    return {"seconds": time.seconds, "cycles": time.cycles, "parts": dict(time.parts), "system": time.system, "ranks": ranks}

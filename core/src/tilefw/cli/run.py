@@ -41,6 +41,8 @@ def main(summary: str, argv: list[str]) -> int:
     for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse", "size"):
         if getattr(args, name) not in (None, False, "", []):
             raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.onnx --{name} …")
+    if args.system is not None and args.devices is None:
+        raise UsageError("--system goes with --devices", code="TFW0917", help="tilefw run all_reduce --devices 4 --system …")
     if args.devices is not None:
         if dashes:
             raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a collective takes --param k=v")
@@ -55,7 +57,8 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _refuse_for_model(args: argparse.Namespace, dashes: bool) -> None:
-    given = [name for name in ("param", "option", "save_temps", "triton", "compiler", "devices", "tuned") if getattr(args, name)]
+    names = ("param", "option", "save_temps", "triton", "compiler", "devices", "system", "tuned")
+    given = [name for name in names if getattr(args, name)]
     if given or dashes:
         raise UsageError(f"--{(given or [''])[0].replace('_', '-')} does not go with a model", code="TFW0917")
 
@@ -86,6 +89,7 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--devices", type=positive, metavar="N", help="run a collective of the library on a node of N devices")
+    parse.add_argument("--system", metavar="PLUGIN:NAME", help="what the devices are joined in (default: their chip's)")
     add_tuned(parse)
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")

@@ -49,17 +49,17 @@ class _PlacedMemory:
 
 
 def run(
-    launches: Sequence[RankLaunch], heap: SymmetricHeap, seed: int, resident: int | None
+    launches: Sequence[RankLaunch], heap: SymmetricHeap, seed: int, resident: int | None, trace: bool = False
 ) -> tuple[tuple[LaunchReport, ...], frozenset[str]]:
     """Run all launches to their ends; one report each, and the checks that were made. `resident`: programs of a launch that a
-    device holds at once, None where the target says it. Raises CheckError where a check finds an error or nobody can go on (then
-    nothing is copied back), UnsupportedError TFW0873 for a target whose executor cannot, UsageError TFW0903 for a check that it
-    cannot make."""
+    device holds at once, None where the target says it. `trace`: reports have records of what was executed. Raises CheckError where
+    a check finds an error or nobody can go on (then nothing is copied back), UnsupportedError TFW0873 for a target whose executor
+    cannot, UsageError TFW0903 for a check that it cannot make."""
     sites = [_site(one.made) for one in launches]
     executor = sites[0].executor
     device = joint_device(executor, launches[0].made.target.name, heap)
     options = [
-        replace(_options(where, device, seed, number), resident=resident or residence_of(one.made))
+        replace(_options(where, device, seed, number), resident=resident or residence_of(one.made), trace=trace)
         for number, (one, where) in enumerate(zip(launches, sites, strict=True))
     ]
     check_co_residence(launches, [wanted.resident for wanted in options])

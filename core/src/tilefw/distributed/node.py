@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.device import Finding, LaunchReport
-from tilefw.api.errors import KernelError, LaunchError, UsageError
+from tilefw.api.errors import KernelError, LaunchError, UnsupportedError, UsageError
 from tilefw.distributed import collectives
 from tilefw.distributed.joint_execution import joint_device, run
 from tilefw.distributed.rank_launch import RankLaunch
@@ -35,12 +35,13 @@ RankedLaunch = tuple[Any, ...]
 @dataclass(frozen=True, slots=True)
 class JointResult:
     """What launches at once did: their ranks, kernels and reports, in the order in which they were given, and the checks that the
-    device made of them."""
+    device made of them. `launches` of a node that keeps records, which the reports then have (`LaunchReport.trace`)."""
 
     ranks: tuple[int, ...]
     kernels: tuple[str, ...]
     reports: tuple[LaunchReport, ...]
     checks: frozenset[str]
+    launches: tuple[RankLaunch, ...] = ()
 
     @property
     def diagnostics(self) -> tuple[Finding, ...]:
@@ -61,11 +62,11 @@ class DeviceNode:
     """`ranks` devices of one target. Each has a symmetric heap of `heap_bytes`; all heaps are in one address space. A device holds
     `resident` programs of a launch at once, by default as many as the target's model of time says. Ranks reach those of their
     domain, `domain_size` ranks from a multiple of it on: all by default. `results` are those of all launches that have ended
-    well."""
+    well. `trace`: launches record what they execute, so that `tilefw.distributed.node_time` tells their time."""
 
     def __init__(
         self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None,
-        domain_size: int | None = None,
+        domain_size: int | None = None, trace: bool = False,
     ) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
             raise UsageError(f"a node has from 1 to {MOST_RANKS} ranks, not {ranks!r}", code="TFW0902")
@@ -77,7 +78,13 @@ class DeviceNode:
         domain = ranks if domain_size is None else config.positive(domain_size, "domain_size")
         self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"), domain)
         self._contexts = [host_array(self.context(rank)) for rank in self.ranks]
-        joint_device(executor_for(found, "default"), self.target, self.heap)
+        self.trace = trace
+        executor = executor_for(found, "default")
+        joint_device(executor, self.target, self.heap)
+        if trace and not getattr(executor.device, "traces", False):
+            raise UnsupportedError(
+                f"the {executor.device.executor} executor of {self.target} records no execution", code="TFW0666"
+            )
 
     @property
     def ranks(self) -> range:
@@ -191,11 +198,14 @@ class DeviceNode:
     def execute(self, ready: Sequence[RankLaunch], seed: int) -> JointResult:
         """Run launches that are ready, at once. Raises as `run`."""
         running = [one for one in ready if all(one.made.grid)]
-        reports, checks = run(running, self.heap, seed, self.resident) if running else ((), frozenset[str]())
+        reports, checks = (
+            run(running, self.heap, seed, self.resident, self.trace) if running else ((), frozenset[str]())
+        )
         done = iter(reports)
         return JointResult(
             tuple(one.rank for one in ready), tuple(one.made.name for one in ready),
             tuple(next(done) if all(one.made.grid) else LaunchReport() for one in ready), checks,
+            tuple(ready) if self.trace else (),
         )
 
     def _ready(
@@ -248,11 +258,12 @@ class DeviceNode:
 
 
 def node(
-    target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None, domain_size: int | None = None
+    target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None, domain_size: int | None = None,
+    trace: bool = False,
 ) -> DeviceNode:
     """A simulated node of `ranks` devices of a target. Raises UnsupportedError TFW0873 for a target whose simulator cannot run
-    several launches at once."""
-    return DeviceNode(target, ranks, heap_bytes=heap_bytes, resident=resident, domain_size=domain_size)
+    several launches at once, TFW0666 for a `trace` of one that records nothing."""
+    return DeviceNode(target, ranks, heap_bytes=heap_bytes, resident=resident, domain_size=domain_size, trace=trace)
 
 
 def _type(dtype: Any) -> np.dtype[Any]:

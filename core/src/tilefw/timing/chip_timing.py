@@ -65,7 +65,7 @@ class ChipTiming:
     workgroup; `workgroup_cycles`: from the end of a workgroup to the first instruction of the next one in its place.
     `matrix_pipes` are those of matrix units. `atomic_cycles`: from one atomic access to an address to the next; `shared_row`:
     bytes that a passage through shared memory can move. `spills_later`: what waves execute has no spills yet, which an assembler
-    adds.
+    adds. `system`: that of linked devices which the chip is usually in, as `PLUGIN:NAME`.
     """
 
     figures: ChipFigures
@@ -88,3 +88,4 @@ class ChipTiming:
     atomic_cycles: float = 0.0
     shared_row: int = 128
     spills_later: bool = False
+    system: str = ""

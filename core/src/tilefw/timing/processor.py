@@ -29,6 +29,7 @@ NO_WAVE = "no wave"
 COPIES = "asynchronous copies"
 ATOMICS = "atomics"
 SPILLS = "spills"
+LINKS = "other devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Outcome:
     """What a processor did in the `cycles` until its workgroups ended. `limits`: for what cycles went, averaged over schedulers;
     they add up to `cycles`. `busy`: cycles in which a pipe or the way to a level of memory was taken. `stalls`: by instruction and
     cause, cycles that waves waited. `executed`: how often, by instruction. `moved`: bytes through each level. `operations`: of all
-    lanes, by pipe."""
+    lanes, by pipe. `marks`: when a wave, by its place among all, issued a marked access, by its place in the stream; `ends`: when
+    it issued its last instruction."""
 
     cycles: float = 0.0
     limits: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -58,6 +60,8 @@ class Outcome:
     executed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     moved: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     operations: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    marks: dict[tuple[int, int], float] = field(default_factory=dict)
+    ends: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -177,6 +181,8 @@ class _ProcessorRun:
         issue = self._issue(wave, number, static)
         accesses = wave.stream.accesses.get(wave.next, ())
         self._results(wave, static, issue, accesses)
+        if accesses and accesses[0].marked:
+            self._out.marks[wave.index, wave.next] = issue
         wave.next += 1
         meeting = static.meeting
         if meeting is not None and not self._ideal.barriers:
@@ -362,6 +368,8 @@ class _ProcessorRun:
             self._free[key] = begin + taken
             self._out.busy[chip.shared_pipe] += taken
             done, cause = begin + taken + cost.latency, chip.shared_pipe
+        if access.far:
+            return issue + cost.latency + (0.0 if access.kind == "write" else access.far), LINKS
         if access.chunks:
             write = access.kind == "write"
             cached = access.kind == "read" and cost.role not in ("copy", "bulk")
@@ -435,6 +443,7 @@ class _ProcessorRun:
 
     def _leave(self, wave: _Wave, issue: float) -> list[_Wave]:
         wave.rounds -= 1
+        self._out.ends[wave.index] = issue
         self._present[wave.group] -= 1
         if not self._present[wave.group] and wave.rounds:
             return self._next_round(wave.group, issue)

@@ -14,7 +14,10 @@ from tilefw.api.execution_trace import AccessTrace, BarrierTrace, BatchTrace, Ex
 @dataclass(slots=True)
 class WaveAccess:
     """One access of one wave: `chunks` of global memory, `passes` of shared memory, `nbytes` asked for by its lanes, `size`
-    by each. `repeats`: the most lanes of an atomic access that want one address."""
+    by each. `repeats`: the most lanes of an atomic access that want one address. `words`, `moment`, `changed`, `order`: of an
+    access with a memory order, as its trace has them. `far`: cycles until another device has answered, 0 for the device's own
+    memory. `marked`: somebody asks when the wave issues it. `failed`: the moment of the last poll of these words that failed before
+    it, 0 where none did."""
 
     kind: str
     chunks: tuple[int, ...]
@@ -22,6 +25,13 @@ class WaveAccess:
     nbytes: int
     size: int = 4
     repeats: int = 1
+    words: tuple[int, ...] = ()
+    moment: int = 0
+    changed: bool = False
+    order: str = "weak"
+    far: float = 0.0
+    marked: bool = False
+    failed: int = 0
     _lines: tuple[int, ...] | None = field(default=None, init=False, compare=False)
 
     def lines(self, chunks_a_line: int) -> tuple[int, ...]:
@@ -99,5 +109,6 @@ def _of_wave(access: AccessTrace, row: int) -> WaveAccess:
     chunks = access.chunks[row]
     return WaveAccess(
         access.kind, tuple(chunks[chunks >= 0].tolist()), int(access.passes[row]), int(access.nbytes[row]), access.size,
-        1 if access.repeats is None else int(access.repeats[row]),
+        1 if access.repeats is None else int(access.repeats[row]), () if access.words is None else access.words[row], access.moment,
+        access.changed, access.order,
     )

@@ -16,7 +16,7 @@ _FIGURES = {
     "exchange_ll_launch": (6, "us"), "exchange_simple_launch": (12, "us"), "shots_launch": (3, "us"),
     "shots_phase": (1, "us"), "shots_rate": (60, "GB/s"), "direct_peer": (0.1, "us"), "node_rate": (60, "GB/s"),
     "card_rate": (40, "GB/s"), "card_step": (5, "us"), "card_chunk": (1000000, "bytes"), "card_ll_launch": (30, "us"),
-    "card_simple_launch": (60, "us"), "card_ll_bytes": (32768, "bytes"),
+    "card_simple_launch": (60, "us"), "card_ll_bytes": (32768, "bytes"), "link_latency": (0.5, "us"),
 }
 
 

@@ -80,10 +80,14 @@ class Network:
             before.on_sent.append(new)
             new.waits += 1
         self._last[agent] = new
+        self.depend(new, after)
+        return new
+
+    def depend(self, new: LinkTransfer, after: Iterable[LinkTransfer]) -> None:
+        """A transfer begins no sooner than these have arrived."""
         for one in after:
             one.on_arrived.append(new)
             new.waits += 1
-        return new
 
     def gate(self, after: Iterable[LinkTransfer]) -> LinkTransfer:
         """What is there when all of `after` have arrived."""

@@ -358,12 +358,12 @@ class MemoryLanes(Algebra):
             values = [np.broadcast_to(v, self.frame.shape)[piece.lanes] for v in operands]
             old[piece.lanes], altered = perform(piece.region, piece.index, size, op, values, fmt, piece.turns, ftz)
             changed = changed or altered
-        self._after(space, pieces, size, "atomic", order, scope)
         self.polls += 1
         if changed:
             self.idle_polls = 0
         else:
             self._polled_in_vain(pieces, size)
+        self._after(space, pieces, size, "atomic", order, scope)
         self.counters.add("atomics", sum(p.index.size for p in pieces))
         return old
 

@@ -27,6 +27,8 @@ _ROUNDS = 128
 # of one, so that a loop which counts is given some 4096 polls.
 VAIN_TURNS = 16
 _NEW_STATE = 1 / 8
+# Blocks of a turn of launches that are recorded: short, so that who waits sees each change soon, as it does where all run at once.
+_RECORDED = 32
 _SHOWN_WORDS = 4  # of each poll
 
 
@@ -69,22 +71,25 @@ def run_jointly(
     """Execute all launches; their reports in their order. One that a check ends, or that stands in a deadlock (TFW0870), ends the
     others, whose reports then tell what they did so far. Launches of one rank share the room of one device."""
     random = np.random.default_rng(seed) if seed else None
+    usual = _RECORDED if any(launch.state.options.trace for launch in launches) else QUANTUM
     reports: dict[int, LaunchReport] = {}
     with kept_regions(memory), np.errstate(all="ignore"):
         rooms = {rank: Room() for rank in ranks}
         running = {
-            number: _RunningByTurns(launch, run_by_turns(launch, QUANTUM, rooms[rank]))
+            number: _RunningByTurns(launch, run_by_turns(launch, usual, rooms[rank]))
             for number, (launch, rank) in enumerate(zip(launches, ranks, strict=True))
         }
         try:
             rounds = 0
             while running and not any(report.errors for report in reports.values()):
                 rounds += 1
-                long = random is None or rounds % _ROUNDS >= _ROUNDS // 2 or all(one.vain for one in running.values())
+                waiting = all(one.vain for one in running.values())
+                long = random is None or rounds % _ROUNDS >= _ROUNDS // 2 or waiting
                 order = list(running) if random is None else random.permutation(list(running)).tolist()
                 for number in order:
                     one = running[number]
-                    ended = _turn(one, QUANTUM if random is None or long else int(2 ** random.uniform(0, _LONGEST)))
+                    blocks = QUANTUM if waiting else usual
+                    ended = _turn(one, blocks if random is None or long else int(2 ** random.uniform(0, _LONGEST)))
                     if not one.vain:
                         for other in running.values():
                             other.forget()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 
@@ -149,6 +150,7 @@ class GlobalMemory:
         self._first, self._next_address, self._end = first, first, end
         self._limit = min(limit, end - first)
         self.used = 0
+        self.moments = count(1)  # numbers of accesses with a memory order that somebody writes down, of all launches
 
     def __iter__(self) -> Iterator[Region]:
         return iter(self._regions)

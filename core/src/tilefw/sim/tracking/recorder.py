@@ -60,6 +60,27 @@ class TraceRecorder(Check):
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         self._record(lanes, access)
 
+    def accessed(self, lanes: NumpyLanes, access: Access) -> None:
+        """Whether an access that has an order, which was written down when it began, left memory as it was."""
+        accesses = self._batches[id(lanes.batch)].runs[-1].accesses
+        if access.kind == "atomic" and accesses and accesses[-1].words is not None:
+            accesses[-1].changed = lanes.idle_polls == 0
+
+    def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
+        """A fence, of the waves that execute it."""
+        frame = lanes.frame
+        mask = np.ones((1, 1, 1), dtype=np.bool_) if lanes.mask is None else lanes.mask
+        acting = np.broadcast_to(mask, frame.shape).any(axis=2).reshape(-1)
+        if not acting.any():
+            return
+        waves = np.zeros(lanes.batch.alive.shape[:2], dtype=np.bool_)
+        group, wave = (np.broadcast_to(a, (*frame.shape[:2], 1)).reshape(-1) for a in (frame.group, frame.wave))
+        waves[group[acting], wave[acting]] = True
+        none = np.zeros(int(acting.sum()), dtype=np.int64)
+        nowhere = np.full((len(none), 0), -1, dtype=np.int64)
+        made = AccessTrace(lanes.instruction.index, "fence", waves, nowhere, none, none, order=order)
+        self._batches[id(lanes.batch)].runs[-1].accesses.append(made)
+
     def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
         self._record(lanes, access)
 
@@ -132,10 +153,15 @@ class TraceRecorder(Check):
             passes = -(-(placed >= 0).sum(axis=1) * access.size // (BANK_BYTES * banks))
         else:
             passes = passes_of(placed, access.size, banks)
-        run.accesses.append(AccessTrace(
+        made = AccessTrace(
             lanes.instruction.index, access.kind, waves, _chunks(rows, access.size), passes, counts * access.size,
             access.size, _repeats(rows) if access.kind == "atomic" else None,
-        ))
+        )
+        if access.strong:
+            made.words = [tuple(np.unique(row[row >= 0]).tolist()) for row in rows]
+            made.moment = next(self.launch.memory.allocations.moments)
+            made.changed, made.order = access.kind == "write", access.order
+        run.accesses.append(made)
 
 
 def _repeats(addresses: Array) -> Array:

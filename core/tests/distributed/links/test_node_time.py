@@ -1,0 +1,144 @@
+"""The time of launches on a node: puts, answers, signals and waits over links take what arithmetic by hand says."""
+
+import pytest
+from toy_system import toy
+
+from tilefw.distributed.links.flows import Network
+from tilefw.distributed.links.ring import RingProtocol, ring_collective
+from tilefw.distributed.node_time.communication import CommunicationEvent
+from tilefw.distributed.node_time.critical_path import critical_path, parts
+from tilefw.distributed.node_time.polls import without_failed_polls
+from tilefw.distributed.node_time.rank_execution import WorkgroupExecution
+from tilefw.distributed.node_time.replay import Replay
+from tilefw.timing.streams import WaveAccess, WaveStream
+
+CLOCK = 1e9  # a thousand cycles a microsecond
+LATENCY, RATE = 0.5, 100e3  # of the toy's links, in microseconds and bytes per microsecond
+WORD = 32  # bytes that a signal takes
+
+
+def put(cycle, peer, nbytes):
+    return CommunicationEvent(0, 0, {}, {peer: nbytes}, cycle=cycle)
+
+
+def signal(cycle, peer, word, moment):
+    return CommunicationEvent(0, 0, {}, {peer: WORD}, (word,), moment, True, releases=True, cycle=cycle)
+
+
+def wait(cycle, word, moment, failed=0):
+    return CommunicationEvent(0, 0, {}, {}, (word,), moment, sees=True, failed=failed, cycle=cycle)
+
+
+def workgroup(cycles, *events, number=0, after=None):
+    return WorkgroupExecution(number, events, cycles, after)
+
+
+def played(ranks, launches, launch_us=0.0):
+    """The time of a run, and its parts; `launches` are (rank, workgroups)."""
+    replay = Replay(toy(), ranks, CLOCK, 0)
+    for rank, workgroups in launches:
+        replay.add(rank, launch_us, workgroups)
+    time = replay.play()
+    return time, parts(critical_path(replay.network.transfers, replay.steps))
+
+
+def test_a_put_takes_the_latency_and_its_bytes_and_its_end_an_acknowledgement():
+    time, found = played(2, [(0, [workgroup(2000, put(1000, 1, 200_000))]), (1, [workgroup(100)])], launch_us=3)
+    assert time == pytest.approx(3 + 1 + 200_000 / RATE + LATENCY + LATENCY)
+    assert found == pytest.approx({"launch": 3, "compute": 1, "transfers": 2.5, "signals": LATENCY})
+
+
+def test_computation_hides_a_put():
+    time, found = played(2, [(0, [workgroup(9000, put(1000, 1, 200_000))]), (1, [workgroup(100)])])
+    assert time == pytest.approx(9) and found["compute"] == pytest.approx(9)
+
+
+def test_a_wait_ends_when_the_signal_behind_the_data_arrives():
+    sender = workgroup(1000, put(1000, 1, 100_000), signal(1000, 1, 0xF0, 1))
+    time, found = played(2, [(0, [sender]), (1, [workgroup(500, wait(200, 0xF0, 2))])])
+    signalled = 1 + 1 + 2 * LATENCY + WORD / RATE + LATENCY  # computed, put, acknowledged, signalled
+    assert time == pytest.approx(max(signalled + 0.3, signalled + LATENCY))
+    assert found["signals"] == pytest.approx(3 * LATENCY + WORD / RATE)
+
+
+def test_a_wait_that_comes_late_waits_for_nothing():
+    sender = workgroup(0, signal(0, 1, 0xF0, 1))
+    time, found = played(2, [(0, [sender]), (1, [workgroup(9000, wait(8000, 0xF0, 2))])])
+    assert time == pytest.approx(9) and found["signals"] == 0
+
+
+def test_an_answer_is_waited_for_there_and_back():
+    far = (2 * LATENCY + 4096 / RATE) * 1000
+    asks = CommunicationEvent(0, 0, {1: 4096}, {}, far=far, cycle=1000)
+    time, _ = played(2, [(0, [workgroup(3000 + far, asks)]), (1, [workgroup(0)])])
+    assert time == pytest.approx(3 + far / 1000)
+
+
+def test_two_ranks_that_send_to_one_share_its_port():
+    time, _ = played(3, [(rank, [workgroup(0, put(0, 2, 100_000))]) for rank in (0, 1)] + [(2, [workgroup(0)])])
+    assert time == pytest.approx(2 * 100_000 / RATE + 2 * LATENCY)
+
+
+def test_workgroups_take_places_and_launches_follow_one_another():
+    places = [workgroup(1000), workgroup(2000, number=1, after=0)]
+    assert played(2, [(0, places), (0, [workgroup(500)])], launch_us=1)[0] == pytest.approx(1 + 1 + 2 + 1 + 0.5)
+
+
+def test_what_ranks_say_after_a_wait_was_over_does_not_hold_it_up():
+    """The simulator let rank 0 signal twice before rank 1 looked: the wait of rank 1 needed the first signal alone."""
+    early, late = signal(1000, 1, 0xF0, 1), signal(50_000, 1, 0xF0, 2)
+    waits = [wait(0, 0xF0, 3), wait(1000, 0xF0, 4)]
+    _, found = played(2, [(0, [workgroup(50_000, early, late)]), (1, [workgroup(2000, waits[0])])])
+    assert found["compute"] == pytest.approx(50)
+    replay = Replay(toy(), 2, CLOCK, 0)
+    replay.add(0, 0, [workgroup(50_000, early, late)])
+    replay.add(1, 0, [workgroup(2000, waits[0])])
+    replay.play()
+    assert max(one.sent for one, step in zip(replay.network.transfers, replay.steps, strict=True) if step.rank == 1) < 5
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a_ring_of_puts_and_signals_is_the_ring_of_the_model_of_links(ranks):
+    """Without computation, each step of the ring is a part of the bytes and three latencies: data, acknowledgement, signal."""
+    size, steps = 8_000_000, 2 * (ranks - 1)
+    moments = {}
+    for step in range(steps):
+        for rank in range(ranks):
+            moments[rank, step] = len(moments) * 2 + 1
+    executions = []
+    for rank in range(ranks):
+        events = []
+        for step in range(steps):
+            if step:
+                events.append(wait(0, 1000 * rank + step - 1, moments[rank, step] - 1))
+            following = (rank + 1) % ranks
+            events += [put(0, following, size // ranks), signal(0, following, 1000 * following + step, moments[rank, step])]
+        executions.append((rank, [workgroup(0, *events)]))
+    time, _ = played(ranks, executions)
+    network = Network()
+    protocol = RingProtocol(RATE, 3 * LATENCY + WORD / RATE, size, 1, 0.0)
+    ring_collective(network, toy().fabric(network, ranks), size, steps, protocol)
+    assert time == pytest.approx(network.run(), rel=0.01)
+
+
+def poll(moment, changed=False):
+    return [WaveAccess("atomic", (7,), 0, 8, 8, words=(224,), moment=moment, changed=changed)]
+
+
+def test_polls_that_fail_are_left_out_and_said_by_the_one_that_succeeds():
+    wave = WaveStream(0, 0, [0, 1, 2, 1, 2, 1, 2, 3], {1: poll(4), 3: poll(6), 5: poll(9)})
+    (left,) = without_failed_polls([wave], frozenset())
+    assert left.instructions == [0, 1, 2, 3] and list(left.accesses) == [1]
+    assert (left.accesses[1][0].moment, left.accesses[1][0].failed) == (9, 6)
+
+
+def test_waves_that_meet_in_a_loop_of_polls_lose_the_same_turns():
+    asks = WaveStream(0, 0, [0, 1, 5, 1, 5, 1, 5, 6], {1: poll(1), 3: poll(2), 5: poll(3)})
+    follows = WaveStream(0, 1, [0, 2, 5, 2, 5, 2, 5, 6], {})
+    left = without_failed_polls([asks, follows], frozenset({5}))
+    assert [wave.instructions for wave in left] == [[0, 1, 5, 6], [0, 2, 5, 6]]
+
+
+def test_what_changes_words_is_no_failed_poll():
+    wave = WaveStream(0, 0, [1, 2, 1, 2], {0: poll(1, changed=True), 2: poll(2, changed=True)})
+    assert without_failed_polls([wave], frozenset())[0].instructions == [1, 2, 1, 2]
