@@ -8,6 +8,7 @@ import pytest
 
 from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.allocate import allocate, drop_identities
+from tilefw.machine.assign_registers import assign
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.table import EFFECT, JUMP, MOVE, PURE, InstructionTable, RegisterClass, from_dict
@@ -121,3 +122,17 @@ def test_a_narrow_value_does_not_go_to_the_far_end_of_a_file() -> None:
     a, b = f.register("v", 4, 4), f.register("v", 2, 2)
     f.block("entry").insts = [Inst("op", [a.whole]), Inst("op", [b.whole], [a.whole]), Inst("st", (), [a.whole, b.whole])]
     assert allocate(f, chip(32, frozenset({30, 31}))) == {"v": 6}
+
+
+@pytest.mark.parametrize("files", [("v",), ("p",), ("v", "p")])
+def test_each_file_stays_within_its_step_where_no_more_are_live(files: tuple[str, ...]) -> None:
+    function, far, steps = Function("f", "toy"), {"v": 20, "p": 6}, {"v": 4, "p": 2}
+    block = function.block("entry")
+    for cls, size in (("v", 32), ("p", 8)):
+        reg, high = function.register(cls), function.file(cls, size).slice(far[cls], 1)  # its copy would go away at `high`
+        block.insts += [Inst("op", [reg.whole]), Inst("mov", [high], [reg.whole]), Inst("st", (), [high])]
+    block.insts.append(Inst("ret"))
+    assign(function, chip(), steps={file: (steps[file],) for file in files})
+    used = function.attributes.registers
+    assert used is not None
+    assert {file: used[file] <= steps[file] for file in used} == {file: file in files for file in ("v", "p")}

@@ -16,8 +16,10 @@ intervals (NP-complete: Garey and Johnson, "Computers and Intractability", GT4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 from tilefw.api.errors import CapacityError, InternalError
 from tilefw.machine.inst import Function, Reg, Slice
@@ -26,7 +28,6 @@ from tilefw.machine.movable_file import MovableFile
 from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
 
-_File = TypeVar("_File", bound=RegisterFile)
 _ATTEMPTS = 12  # of placing tuples that found no room before all others
 
 
@@ -51,30 +52,139 @@ def allocate(function: Function, table: InstructionTable, limits: Mapping[str, i
 
 
 def first_registers(
-    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int], moving: bool = True
+    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int],
+    steps: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[Reg, int] | Failure:
-    """The first physical register of each virtual one, or one that found none; `moving`: not even by others that move for it."""
-    in_order, hints = _in_order(ranges), _hints(function, table)
-    urgent: dict[Reg, None] = {}
-    found = _assign_all(in_order, ranges, hints, table, limits)
-    for _ in range(_ATTEMPTS):
-        if not isinstance(found, Failure) or found.reg in urgent or found.reg.width == 1:
-            break
-        if not urgent and _too_many(found, ranges, table, limits):
-            break
-        urgent[found.reg] = None
-        first_of_all = [(reg, None) for reg in sorted(urgent, key=lambda reg: -reg.width)]
-        found = _assign_all([*first_of_all, *in_order], ranges, hints, table, limits)
-    if not isinstance(found, Failure) or not moving or _too_many(found, ranges, table, limits):
-        return found
-    return _assign_moving(in_order, ranges, hints, table, limits)
+    """The first physical register of each virtual one, or one that found none. `steps`: by file, ascending, the numbers of
+    registers that are worth staying within."""
+    return _file_by_file(function, ranges, table, limits, lambda filling: filling.within((steps or {}).get(filling.file, ())))
 
 
 def placed_beside_spills(
     function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
 ) -> dict[Reg, int] | Failure:
     """The same of a function that spills: where one finds no room the others move at once, as more will find none."""
-    return _assign_moving(_in_order(ranges), ranges, _hints(function, table), table, limits)
+    return _file_by_file(function, ranges, table, limits, _Filling.moving)
+
+
+def _file_by_file(
+    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int],
+    fill: Callable[[_Filling], dict[Reg, int] | Failure],
+) -> dict[Reg, int] | Failure:
+    """What fills each file, all together, as what stands in one hinders nobody in another; of failures the first in order."""
+    hints = _hints(function, table)
+    orders: dict[str, list[tuple[Reg, int]]] = {table.file(name): [] for name, c in table.classes.items() if c.count is not None}
+    of_class = {name: orders.get(table.file(name)) for name in table.classes}
+    for each in _in_order(ranges):
+        order = of_class[each[0].cls]
+        if order is not None:
+            order.append(each)
+    chosen: dict[Reg, int] = {}
+    failure, behind = None, (sys.maxsize, 0)
+    for file, order in orders.items():
+        # Once one found no place, only those that begin before it matter.
+        order = order if failure is None else [(reg, at) for reg, at in order if (at, reg.id) < behind]
+        found = fill(_Filling(file, order, ranges, hints, table, limits)) if order else {}
+        if isinstance(found, Failure):
+            failure, behind = found, (dict(order)[found.reg], found.reg.id)
+        else:
+            chosen |= found
+    return failure or chosen
+
+
+class _Filling:
+    """A file, and the registers that are placed in it, with the points at which they begin, ascending."""
+
+    def __init__(
+        self, file: str, order: Sequence[tuple[Reg, int]], ranges: LiveRanges, hints: Mapping[Reg, Sequence[tuple[Reg, int]]],
+        table: InstructionTable, limits: Mapping[str, int],
+    ) -> None:
+        self.file, self.order, self.ranges, self.hints = file, order, ranges, hints
+        self._table = table
+        self._count = table.classes[order[0][0].cls].count or 0
+        self._limit = min(limits.get(file, self._count), self._count)
+
+    def within(self, steps: Sequence[int]) -> dict[Reg, int] | Failure:
+        """A place for each: within the first step that is not below what lives at once, or else wherever there is one."""
+        step = next((step for step in steps if step >= self._pressure), self._limit)
+        found = self._standing(min(step, self._limit))
+        if isinstance(found, Failure) and step < self._limit:
+            found = self._standing(self._limit)
+        return self.moving() if isinstance(found, Failure) and not self._too_many(self._limit) else found
+
+    def moving(self) -> dict[Reg, int] | Failure:
+        """Place registers in their order; where one finds no room, others move."""
+        file = MovableFile(self._count, self._unusable(self._limit))
+        for reg, parts in self.ranges.fixed.items():
+            if reg.cls == self.file:
+                file.fix(parts)
+        chosen: dict[Reg, int] = {}
+        for reg, position in self.order:
+            parts = self.ranges.parts[reg]
+            first = file.find_free(reg.width, reg.align, parts, self._preferred(reg, chosen), position)
+            if first is not None:
+                file.take(first, parts, position)
+                file.stand(reg, first, parts)
+                chosen[reg] = first
+                continue
+            placed = file.make_room(reg, parts, position)
+            if placed is None:
+                return Failure(reg, self.file)
+            chosen |= placed
+        return chosen
+
+    def _standing(self, limit: int) -> dict[Reg, int] | Failure:
+        """Place registers where they stay; a tuple that finds no room comes before all others in the next attempt."""
+        found = self._attempt(self.order, limit)
+        urgent: dict[Reg, None] = {}
+        for _ in range(_ATTEMPTS):
+            if not isinstance(found, Failure) or found.reg in urgent or found.reg.width == 1:
+                break
+            if not urgent and self._too_many(limit):
+                break
+            urgent[found.reg] = None
+            first_of_all = [(reg, None) for reg in sorted(urgent, key=lambda reg: -reg.width)]
+            found = self._attempt([*first_of_all, *self.order], limit)
+        return found
+
+    def _attempt(self, order: Iterable[tuple[Reg, int | None]], limit: int) -> dict[Reg, int] | Failure:
+        """Place registers in the given order; those with a point begin there, and come in the order of these points."""
+        file, hints, ranges = RegisterFile(self._count, self._unusable(limit)), self.hints, self.ranges.parts
+        for reg, parts in self.ranges.fixed.items():
+            if reg.cls == self.file:
+                file.take(0, parts)
+        chosen: dict[Reg, int] = {}
+        for reg, position in order:
+            if reg in chosen:
+                continue
+            parts = ranges[reg]
+            first = file.find_free(reg.width, reg.align, parts, self._preferred(reg, chosen) if reg in hints else (), position)
+            if first is None:
+                return Failure(reg, self.file)
+            chosen[reg] = first
+            file.take(first, parts, position)
+        return chosen
+
+    def _preferred(self, reg: Reg, chosen: Mapping[Reg, int]) -> list[int]:
+        """Where a register would stand so that a copy becomes idle."""
+        found: list[int] = []
+        for other, away in self.hints.get(reg, ()):
+            if other.physical:
+                found.append(away)
+            elif other in chosen:
+                found.append(chosen[other] + away)
+        return found
+
+    def _too_many(self, limit: int) -> bool:
+        """Whether more registers live at once than there are, so that no order of placing them helps."""
+        return self._pressure > self._count - len(self._unusable(limit))
+
+    @cached_property
+    def _pressure(self) -> int:
+        return most_at_once({reg: self.ranges.parts[reg] for reg, _ in self.order}, lambda _: True)[0]
+
+    def _unusable(self, limit: int) -> frozenset[int]:
+        return unusable(self._table, {self.file: limit}, self.file, self._count)
 
 
 def _in_order(ranges: LiveRanges) -> list[tuple[Reg, int]]:
@@ -86,89 +196,9 @@ def _in_order(ranges: LiveRanges) -> list[tuple[Reg, int]]:
     return [(reg, firsts[reg]) for reg in sorted(firsts, key=lambda reg: (firsts[reg], reg.id))]
 
 
-def _too_many(failure: Failure, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]) -> bool:
-    """Whether more registers of the file live at once than there are, so that no order of placing them helps."""
-    count = table.classes[failure.reg.cls].count or 0
-    available = count - len(unusable(table, limits, failure.file, count))
-    return most_at_once(ranges.parts, lambda reg: table.file(reg.cls) == failure.file)[0] > available
-
-
-def _assign_all(
-    order: Iterable[tuple[Reg, int | None]], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
-    table: InstructionTable, limits: Mapping[str, int],
-) -> dict[Reg, int] | Failure:
-    """Place registers in the given order; those with a point begin there, and come in the order of these points."""
-    files = _files(table, limits, RegisterFile)
-    for reg, parts in ranges.fixed.items():
-        if reg.cls in files:
-            files[reg.cls].take(0, parts)
-    of_class = {cls: files.get(table.file(cls)) for cls in table.classes}
-    chosen: dict[Reg, int] = {}
-    for reg, position in order:
-        file = of_class[reg.cls]
-        if file is None or reg in chosen:
-            continue
-        hinted = hints.get(reg)
-        preferred = [at for h, away in hinted if (at := _hinted(h, away, chosen)) is not None] if hinted else ()
-        parts = ranges.parts[reg]
-        first = file.find_free(reg.width, reg.align, parts, preferred, position)
-        if first is None:
-            return Failure(reg, table.file(reg.cls))
-        chosen[reg] = first
-        file.take(first, parts, position)
-    return chosen
-
-
-def _assign_moving(
-    order: Iterable[tuple[Reg, int]], ranges: LiveRanges, hints: dict[Reg, list[tuple[Reg, int]]],
-    table: InstructionTable, limits: Mapping[str, int],
-) -> dict[Reg, int] | Failure:
-    """Place registers in the order of the points where they begin; where one finds no room, others move."""
-    files = _files(table, limits, MovableFile)
-    for reg, parts in ranges.fixed.items():
-        if reg.cls in files:
-            files[reg.cls].fix(parts)
-    chosen: dict[Reg, int] = {}
-    for reg, position in order:
-        file = files.get(table.file(reg.cls))
-        if file is None:
-            continue
-        parts = ranges.parts[reg]
-        preferred = [at for hint, away in hints.get(reg, ()) if (at := _hinted(hint, away, chosen)) is not None]
-        first = file.find_free(reg.width, reg.align, parts, preferred, position)
-        if first is not None:
-            file.take(first, parts, position)
-            file.stand(reg, first, parts)
-            chosen[reg] = first
-            continue
-        placed = file.make_room(reg, parts, position)
-        if placed is None:
-            return Failure(reg, table.file(reg.cls))
-        chosen |= placed
-    return chosen
-
-
-def _files(table: InstructionTable, limits: Mapping[str, int], kind: type[_File]) -> dict[str, _File]:
-    """The register files of the chip, empty; what is beyond a limit is for nobody."""
-    files: dict[str, _File] = {}
-    for name, cls in table.classes.items():
-        if cls.count is not None:
-            file = table.file(name)
-            files[file] = kind(cls.count, unusable(table, limits, file, cls.count))
-    return files
-
-
 def unusable(table: InstructionTable, limits: Mapping[str, int], file: str, count: int) -> frozenset[int]:
     """The registers of a file of `count` that are for nobody: reserved ones, and those beyond the limit."""
     return table.reserved.get(file, frozenset()).union(range(min(limits.get(file, count), count), count))
-
-
-def _hinted(reg: Reg, away: int, chosen: dict[Reg, int]) -> int | None:
-    """Where a register would stand so that a copy becomes idle: `away` from where `reg` does."""
-    if reg.physical:
-        return away
-    first = chosen.get(reg)
-    return None if first is None else first + away
 
 
 def _hints(function: Function, table: InstructionTable) -> dict[Reg, list[tuple[Reg, int]]]:
@@ -214,15 +244,17 @@ def too_few(
 
 def most_at_once(parts: Mapping[Reg, list[LivePart]], counts: Callable[[Reg], bool]) -> tuple[int, int]:
     """The most registers that live at one point, of those that count, and the first such point."""
-    # Segments as changes of how many are alive, sorted: at one point those that end go before those that begin.
-    changes = sorted(
-        change
-        for reg, its in parts.items() if counts(reg)
-        for part in its for a, b in part.segments for change in ((a, part.width), (b, -part.width))
-    )
+    changes: dict[int, int] = {}  # of how many are alive, by the point
+    before = changes.get
+    for reg, its in parts.items():
+        if counts(reg):
+            for part in its:
+                for start, end in part.segments:
+                    changes[start] = before(start, 0) + part.width
+                    changes[end] = before(end, 0) - part.width
     alive, pressure, where = 0, 0, 0
-    for point, change in changes:
-        alive += change
+    for point in sorted(changes):
+        alive += changes[point]
         if alive > pressure:
             pressure, where = alive, point
     return pressure, where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilefw.machine.allocate import Failure, drop_identities, first_registers, most_at_once, placed_beside_spills, rewrite, too_few
+from tilefw.machine.allocate import Failure, drop_identities, first_registers, placed_beside_spills, rewrite, too_few
 from tilefw.machine.check_allocation import check_allocation, snapshot
 from tilefw.machine.coalesce import coalesce
 from tilefw.machine.function_pass import FunctionPass
@@ -54,36 +54,15 @@ def assign(
         check_allocation(before, function, table, spills)
 
 
-def _in_fewer(
-    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int], steps: Mapping[str, Sequence[int]],
-    found: dict[Reg, int],
-) -> dict[Reg, int]:
-    """A place for every register within the step that those live at once would need, where there is one; else as `found`."""
-    for file, numbers in steps.items():
-        def belongs(reg: Reg, file: str = file) -> bool:
-            return table.file(reg.cls) == file
-
-        used = max((first + reg.width for reg, first in found.items() if belongs(reg)), default=0)
-        reached = [step for step in numbers if step < used]
-        if not reached:
-            continue
-        pressure, _ = most_at_once(ranges.parts, belongs)
-        step = next((step for step in reached if step >= pressure), None)
-        if step is not None:
-            tighter = first_registers(function, ranges, table, {**limits, file: min(step, limits.get(file, step))}, moving=False)
-            found = found if isinstance(tighter, Failure) else tighter
-    return found
-
-
 def _fit(
     function: Function, table: InstructionTable, limits: Mapping[str, int], spills: SpillModel | None, limited_by: str,
     steps: Mapping[str, Sequence[int]],
 ) -> dict[Reg, int]:
     """A place for every register, after as much spilling as it takes."""
     ranges = LiveRanges(function, table)
-    found = first_registers(function, ranges, table, limits)
+    found = first_registers(function, ranges, table, limits, steps)
     if not isinstance(found, Failure):
-        return _in_fewer(function, ranges, table, limits, steps, found)
+        return found
     if spills is None:
         raise too_few(function, found, ranges, table, limits, limited_by)
     from tilefw.machine.spill import MemoryFull, Spiller  # few functions spill
