@@ -15,6 +15,8 @@ from tilefw_conformance import runner
 from tilefw_conformance.case import Case
 from tilefw_conformance.nodes import collectives
 from tilefw_conformance.nodes.cases import cases
+from tilefw_conformance.nodes.litmus import running
+from tilefw_conformance.nodes.litmus.table import ORDERS, TESTS
 from tilefw_conformance.report.reading import read
 from tilefw_conformance.selection import select
 
@@ -89,3 +91,20 @@ def test_reports_of_one_worker_and_of_two_are_the_same(tmp_path: Path) -> None:
         return report.footer["digest"]
 
     assert digest("1") == digest("2")
+
+
+@pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
+def test_a_litmus_test_passes_with_its_orders_and_is_found_without_one(target: str) -> None:
+    for order in ("needed", "device_release", "relaxed_acquire"):
+        result = runner.run(case(f"litmus/put_signal/order={order}"), find_target(target))
+        assert result.outcome == "pass", result.message()
+
+
+def test_a_forbidden_outcome_fails_and_a_wrong_program_that_nothing_shows_does_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each way round: the orders of one case stand for those of the other."""
+    monkeypatch.setattr(running, "ORDERS", {"needed": ORDERS["relaxed_acquire"], "relaxed_acquire": ORDERS["needed"]})
+    test = replace(TESTS["put_signal"], ordered=False)  # by what is seen alone
+    monkeypatch.setattr(running, "TESTS", {"put_signal": test})
+    for order, said in (("needed", "forbidden outcomes differs"), ("relaxed_acquire", "reported or shown differs")):
+        result = runner.run(case(f"litmus/put_signal/order={order}"), find_target("nvidia-sm80"))
+        assert result.outcome == "fail" and said in result.message(), result.message()

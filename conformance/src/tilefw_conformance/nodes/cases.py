@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tilefw.kernels.distributed.index import COLLECTIVES
 from tilefw_conformance.case import Case
 from tilefw_conformance.nodes import OWNER, collectives
+from tilefw_conformance.nodes.litmus import running as litmus
+from tilefw_conformance.nodes.litmus.table import TESTS
 
 if TYPE_CHECKING:
     from tilefw_conformance.nodes.program import NodeProgram
@@ -19,12 +21,12 @@ _SINCE = "0.1"
 @cache
 def cases() -> tuple[Case, ...]:
     """All of them, in the order of the index."""
-    return tuple(_of_collectives())
+    return (*_of_collectives(), *_of_litmus_tests())
 
 
 def program(name: str) -> NodeProgram | None:
     """The program `node:NAME`, if there is one."""
-    return collectives.program(name)
+    return collectives.program(name) or litmus.program(name)
 
 
 def _of_collectives() -> Iterator[Case]:
@@ -37,3 +39,14 @@ def _of_collectives() -> Iterator[Case]:
                 parameters=parameters, seed=seed, requires=frozenset(), stop_after="compare", budget=None, flags=(sweep.flag,),
                 notes={sweep.flag: collectives.NOTES[sweep.flag]},
             )
+
+
+def _of_litmus_tests() -> Iterator[Case]:
+    for name, test in TESTS.items():
+        for flag, orders in (("order", test.right), ("weakened", test.wrong)):
+            for order in orders:
+                yield Case(
+                    id=f"litmus/{name}/order={order}", level="distributed", since=_SINCE, kernel=f"{OWNER}:{name}",
+                    parameters={"order": order}, seed=1, requires=frozenset(), stop_after="compare", budget=None, flags=(flag,),
+                    notes={flag: litmus.NOTES[flag]},
+                )
