@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
+from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 import tilefw.language as tl
@@ -84,6 +84,17 @@ class Builder:
             yield block
         finally:
             self.block = outer
+
+    @contextmanager
+    def asynchronous(self) -> Iterator[None]:
+        """Loads and stores that are inserted meanwhile may be made later, until the program's next fence for the system."""
+        last = self.block.last_op
+        yield
+        op = self.block.first_op if last is None else last.next_op
+        while op is not None:
+            if isinstance(op, ops.LoadOp | ops.StoreOp | ops.LoadBlockOp | ops.StoreBlockOp):
+                op.properties["asynchronous"] = UnitAttr()
+            op = op.next_op
 
     def row(self, name: str, *operands: RuntimeValue, type: tl.dtype | None = None) -> RuntimeValue:
         """An op of the elementwise table whose result has the type of its last operand, or `type`."""

@@ -168,14 +168,21 @@ def atomic_store(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str |
 
 
 @distributed
-def put(source: Any, destination: Any, rank: Any, mask: Any = None) -> None:
-    """Copy a tile of this rank's memory at `source` to a peer's copy of `destination`: a plain store, which a signal publishes."""
+def put(source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True) -> None:
+    """Copy a tile of this rank's memory at `source` to a peer's copy of `destination`: a plain store, which a signal publishes.
+
+    With `wait=False` the copy may be made at any time until this program's next `quiet` (or a fence that releases to the system):
+    before that a signal does not publish it, and the source may not be changed.
+    """
     ...
 
 
 @distributed
-def get(source: Any, destination: Any, rank: Any, mask: Any = None) -> None:
-    """Copy a tile of a peer's copy of `source` to this rank's memory at `destination`: a plain load, for behind a wait."""
+def get(source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True) -> None:
+    """Copy a tile of a peer's copy of `source` to this rank's memory at `destination`: a plain load, for behind a wait.
+
+    With `wait=False` the copy may be made at any time until this program's next `quiet`, behind which the tile is there.
+    """
     ...
 
 
@@ -190,9 +197,11 @@ def signal(
 
 @distributed
 def put_signal(
-    source: Any, destination: Any, pointer: Any, rank: Any, value: Any = 1, op: str = "set", mask: Any = None
+    source: Any, destination: Any, pointer: Any, rank: Any, value: Any = 1, op: str = "set", mask: Any = None,
+    strong: bool = False,
 ) -> None:
-    """`put`, then `signal` at `pointer`: whoever waits for it sees the tile, and all that this program has put before."""
+    """`put`, then `signal` at `pointer`: whoever waits for it sees the tile, and all that this program has put before and waited
+    for; with `strong=True` what it put with `wait=False` as well, which `quiet` completes first."""
     ...
 
 

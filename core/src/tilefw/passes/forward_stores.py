@@ -93,7 +93,9 @@ class _KnownMemory:
 
 def _place(op: LoadOp | StoreOp) -> Place | None:
     """The one element that is accessed, always and without a wish of how; None for all else."""
-    if types.is_tile(op.pointer.type) or op.offsets is not None or op.mask is not None or op.volatile or op.cache:
+    if types.is_tile(op.pointer.type) or op.offsets is not None or op.mask is not None:
+        return None
+    if op.volatile or op.cache or op.asynchronous:
         return None
     pointer, distance = op.pointer, 0
     while isinstance(pointer.owner, AddPtrOp) and (step := constant_of(pointer.owner.offset)) is not None:

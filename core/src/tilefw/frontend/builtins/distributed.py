@@ -6,6 +6,7 @@ symmetric heap is as far from the beginning of each rank's heap, so that its pee
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -158,15 +159,22 @@ for _name in tld.ATOMICS:
 
 
 @meaning("distributed.put")
-def put(b: Builder, source: Any, destination: Any, rank: Any, mask: Any) -> None:
-    value = memory.load(b, source, mask, None, "", "", False, (), None)
-    memory.store(b, at(b, destination, rank), value, mask, "", "", ())
+def put(b: Builder, source: Any, destination: Any, rank: Any, mask: Any, wait: Any) -> None:
+    _copy(b, source, at(b, destination, rank), mask, wait)
 
 
 @meaning("distributed.get")
-def get(b: Builder, source: Any, destination: Any, rank: Any, mask: Any) -> None:
-    value = memory.load(b, at(b, source, rank), mask, None, "", "", False, (), None)
-    memory.store(b, destination, value, mask, "", "", ())
+def get(b: Builder, source: Any, destination: Any, rank: Any, mask: Any, wait: Any) -> None:
+    _copy(b, at(b, source, rank), destination, mask, wait)
+
+
+def _copy(b: Builder, source: Any, destination: Any, mask: Any, wait: Any) -> None:
+    """A tile from where pointers lead to where others do, by the program or, where it does not wait, by whom it leaves it to."""
+    if not isinstance(wait, bool):
+        raise CompileError(f"`wait` of a put or a get is True or False, not {describe(wait)}", "TFW0221")
+    with contextlib.nullcontext() if wait else b.asynchronous():
+        value = memory.load(b, source, mask, None, "", "", False, (), None)
+        memory.store(b, destination, value, mask, "", "", ())
 
 
 # -- signals
@@ -185,8 +193,14 @@ def signal(b: Builder, pointer: Any, rank: Any, value: Any, op: Any, sem: Any, s
 
 
 @meaning("distributed.put_signal")
-def put_signal(b: Builder, source: Any, destination: Any, pointer: Any, rank: Any, value: Any, op: Any, mask: Any) -> None:
-    put(b, source, destination, rank, mask)
+def put_signal(
+    b: Builder, source: Any, destination: Any, pointer: Any, rank: Any, value: Any, op: Any, mask: Any, strong: Any
+) -> None:
+    if not isinstance(strong, bool):
+        raise CompileError(f"`strong` of tld.put_signal is True or False, not {describe(strong)}", "TFW0221")
+    if strong:
+        quiet(b)
+    put(b, source, destination, rank, mask, True)
     signal(b, pointer, rank, value, op, "release", "sys")
 
 

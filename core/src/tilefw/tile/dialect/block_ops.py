@@ -142,14 +142,14 @@ class LoadBlockOp(BlockAccess):
     def __init__(
         self, base: Value, shape: Sequence[Value | None], strides: Sequence[Value], offsets: Sequence[Value],
         block: Sequence[int], other: Value | None = None, *, lower: Sequence[bool] | None = None,
-        cache: str | None = None, eviction: str | None = None, volatile: bool = False,
+        cache: str | None = None, eviction: str | None = None, volatile: bool = False, asynchronous: bool = False,
     ) -> None:
         bounds = [b for b in shape if b is not None]
         values = [value_of(v) for v in (base, *offsets, *strides, *bounds, *(() if other is None else (other,)))]
         super().__init__(
             operands=values,
             result_types=[types.tile(tuple(block), types.pointee_of(values[0].type))],
-            properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
+            properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile, asynchronous)},
         )
 
     @property
@@ -208,12 +208,12 @@ class StoreBlockOp(BlockAccess):
     def __init__(
         self, base: Value, value: Value, shape: Sequence[Value | None], strides: Sequence[Value],
         offsets: Sequence[Value], *, lower: Sequence[bool] | None = None,
-        cache: str | None = None, eviction: str | None = None, volatile: bool = False,
+        cache: str | None = None, eviction: str | None = None, volatile: bool = False, asynchronous: bool = False,
     ) -> None:
         bounds = [b for b in shape if b is not None]
         super().__init__(
             operands=[value_of(v) for v in (base, *offsets, *strides, *bounds, value)],
-            properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile)},
+            properties={"checks": checks_attr(shape, lower), **hint_properties(cache, eviction, volatile, asynchronous)},
         )
 
     @property

@@ -20,7 +20,7 @@ from tilefw.tile.dialect.op_text import parse_optional_after, print_types, print
 
 CACHE_MODIFIERS = (".ca", ".cg", ".cv", ".wb", ".cs", ".wt")  # Triton's spellings; hints
 EVICTION_POLICIES = ("evict_first", "evict_last")
-HINTS = ("cache", "eviction", "volatile")
+HINTS = ("cache", "eviction", "volatile", "asynchronous")
 _REQUIRED = ("pointer", "value", "compare", "view")  # segments that no access of theirs lacks
 
 
@@ -30,9 +30,10 @@ class Hints(TypedDict):
     cache: str
     eviction: str
     volatile: bool
+    asynchronous: bool
 
 
-def hint_properties(cache: str | None, eviction: str | None, volatile: bool) -> dict[str, Attribute]:
+def hint_properties(cache: str | None, eviction: str | None, volatile: bool, asynchronous: bool = False) -> dict[str, Attribute]:
     properties: dict[str, Attribute] = {}
     if cache:
         properties["cache"] = string_attr(cache)
@@ -40,6 +41,8 @@ def hint_properties(cache: str | None, eviction: str | None, volatile: bool) -> 
         properties["eviction"] = string_attr(eviction)
     if volatile:
         properties["volatile"] = UnitAttr()
+    if asynchronous:
+        properties["asynchronous"] = UnitAttr()
     return properties
 
 
@@ -48,8 +51,9 @@ def parse_hints(parser: Parser) -> dict[str, Attribute]:
     for name in ("cache", "eviction"):
         if parser.parse_optional_keyword(name):
             properties[name] = string_attr(parser.parse_str_literal())
-    if parser.parse_optional_keyword("volatile"):
-        properties["volatile"] = UnitAttr()
+    for name in ("volatile", "asynchronous"):
+        if parser.parse_optional_keyword(name):
+            properties[name] = UnitAttr()
     return properties
 
 
@@ -72,6 +76,12 @@ class CacheHinted(TileOp):
         return "volatile" in self.properties
 
     @property
+    def asynchronous(self) -> bool:
+        """Whether the access may be made at any time until the program's next fence that releases to the system, and is ordered as
+        one of another agent: a program that makes it at once is right too."""
+        return "asynchronous" in self.properties
+
+    @property
     def fetches_anew(self) -> bool:
         """Whether each access looks at memory, which others may have written since the last: volatile, or Triton's `.cv`."""
         return self.volatile or self.cache == ".cv"
@@ -79,7 +89,7 @@ class CacheHinted(TileOp):
     @property
     def hints(self) -> Hints:
         """All hints, to be given to an access of the same elements."""
-        return {"cache": self.cache, "eviction": self.eviction, "volatile": self.volatile}
+        return {"cache": self.cache, "eviction": self.eviction, "volatile": self.volatile, "asynchronous": self.asynchronous}
 
     def hint_problem(self) -> str | None:
         """What is wrong with the hints, in words."""
@@ -195,7 +205,7 @@ class LoadOp(PointerAccess):
 
     def __init__(
         self, pointer: Value, offsets: Value | None = None, mask: Value | None = None, other: Value | None = None, *,
-        cache: str | None = None, eviction: str | None = None, volatile: bool = False,
+        cache: str | None = None, eviction: str | None = None, volatile: bool = False, asynchronous: bool = False,
     ) -> None:
         values = [None if v is None else value_of(v) for v in (pointer, offsets, mask, other)]
         present = [v for v in values if v is not None]
@@ -204,7 +214,7 @@ class LoadOp(PointerAccess):
             result_types=[accessed_type(present[0].type, None if values[1] is None else values[1].type)],
             properties={
                 "operandSegmentSizes": dense_i32(tuple(int(v is not None) for v in values)),
-                **hint_properties(cache, eviction, volatile),
+                **hint_properties(cache, eviction, volatile, asynchronous),
             },
         )
 
@@ -260,14 +270,14 @@ class StoreOp(PointerAccess):
 
     def __init__(
         self, pointer: Value, value: Value, offsets: Value | None = None, mask: Value | None = None, *,
-        cache: str | None = None, eviction: str | None = None, volatile: bool = False,
+        cache: str | None = None, eviction: str | None = None, volatile: bool = False, asynchronous: bool = False,
     ) -> None:
         values = [None if v is None else value_of(v) for v in (pointer, offsets, value, mask)]
         super().__init__(
             operands=[v for v in values if v is not None],
             properties={
                 "operandSegmentSizes": dense_i32(tuple(int(v is not None) for v in values)),
-                **hint_properties(cache, eviction, volatile),
+                **hint_properties(cache, eviction, volatile, asynchronous),
             },
         )
 

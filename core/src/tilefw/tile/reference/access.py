@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from tilefw.api.dtypes import DType
 from tilefw.tile.dialect.block_ops import StoreBlockOp
 from tilefw.tile.dialect.memory_ops import StoreOp
+from tilefw.tile.reference.asynchronous_accesses import ENGINES, AsynchronousAccesses, program_of
 from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.memory import SLOT_BITS, RefBuffer, RefMemory
 from tilefw.tile.reference.ordering import Ordering
@@ -31,6 +32,7 @@ class BufferAccess:
         self.name = name
         self.ordering = Ordering()
         self.told: Callable[[int], str] = lambda program: f"program {name(program)}"
+        self.asynchronous = AsynchronousAccesses(lambda: self.ordering)
         self.atomics = 0
         self.changes = 0
         self.stores = 0
@@ -78,6 +80,10 @@ class BufferAccess:
                 continue
             self._scatter(op, buffer, at, chosen, value, unsure, dtype, programs)
 
+    def agent(self, number: int) -> str:
+        """A program or its engine, in messages."""
+        return self.told(number) if number < ENGINES else f"an asynchronous access of {self.told(program_of(number))}, not complete"
+
     def check_address(self, op: Operation, address: EvaluatedValue, active: Array | None, programs: Array) -> None:
         for check, marked, message, warning in (
             ("overflow", address.wrapped, "signed offset arithmetic wraps around its width", False),
@@ -98,7 +104,7 @@ class BufferAccess:
         where = np.flatnonzero(np.broadcast_to(hit, shape))
         first = np.unravel_index(where[0], shape)
         address = int(np.broadcast_to(at, shape)[first])
-        program = int(programs[first[0]]) if shape[0] == len(programs) else int(programs[0])
+        program = program_of(int(programs[first[0]]) if shape[0] == len(programs) else int(programs[0]))
         note = None
         if buffer is not None:
             note = f"{buffer.label} has {buffer.nbytes} bytes; the address is at byte {address - buffer.address}"
@@ -184,7 +190,7 @@ class BufferAccess:
             if foreign.any():
                 first = int(record.writer(index)[foreign][0])
                 message = f"load of an element of {buffer.label} that another program of the launch stores"
-                self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by {self.told(first)}")
+                self.report(op, "races", foreign, at, programs, message, buffer, other=f"stored by {self.agent(first)}")
                 break
         for mine in owners:
             self.ordering.loaded(record, index[chosen], np.broadcast_to(mine, at.shape)[chosen])
@@ -202,7 +208,7 @@ class BufferAccess:
         wrong = np.zeros(at.shape, np.bool_)
         wrong[chosen] = hit
         rival = self.ordering.reader(int(record.readers(index)[hit][0]), int(owner[hit][0]))
-        other = "loaded by several programs" if rival is None else f"loaded by {self.told(rival)}"
+        other = "loaded by several programs" if rival is None else f"loaded by {self.agent(rival)}"
         what = "store to" if isinstance(op, StoreOp | StoreBlockOp) else "atomic access to"
         message = f"{what} an element of {buffer.label} that another program of the launch loads"
         self.report(op, "races", wrong, at, programs, message, buffer, other=other)
@@ -231,7 +237,7 @@ class BufferAccess:
             wrong = np.zeros(shape, np.bool_)
             wrong[chosen] = hit
             first = int(rival[hit][0])
-            other = f"also stored by {self.told(first)}" if first >= 0 else None
+            other = f"also stored by {self.agent(first)}" if first >= 0 else None
             message = f"stores of different values to one element of {buffer.label} in one launch"
             self.report(op, "races", wrong, at, programs, message, buffer, other=other)
         self.ordering.wrote(record, index, owner, False)

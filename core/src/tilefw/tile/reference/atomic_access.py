@@ -153,7 +153,7 @@ class _OnBuffer:
         )
         self.access.report(
             self.op, "races", self._marked(clash), self.at, self.programs, f"atomic access to an element of {label} that {how}",
-            self.buffer, other=f"written by {self.access.told(rival)}",
+            self.buffer, other=f"written by {self.access.agent(rival)}",
         )
 
     def _marked(self, hit: Array) -> Array:

@@ -212,13 +212,28 @@ def address_of(op: Any, frame: FrameValues) -> EvaluatedValue:
 def _load(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     mask = None if op.mask is None else frame[op.mask]
     other = None if op.other is None else frame[op.other]
-    return [launch.access.load(op, address_of(op, frame), mask, other, _pointee(op.pointer.type), frame.programs)]
+    return [launch.access.load(op, address_of(op, frame), mask, other, _pointee(op.pointer.type), _agents(launch, op, frame))]
 
 
 def _store(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     mask = None if op.mask is None else frame[op.mask]
-    launch.access.store(op, address_of(op, frame), frame[op.value], mask, _pointee(op.pointer.type), frame.programs)
+    _make_store(launch, op, address_of(op, frame), mask, _pointee(op.pointer.type), frame)
     return []
+
+
+def _agents(launch: InterpreterState, op: Any, frame: FrameValues) -> Array:
+    """Who makes an access: the programs, or their engines."""
+    return launch.access.asynchronous.engines(frame.programs) if op.asynchronous else frame.programs
+
+
+def _make_store(
+    launch: InterpreterState, op: Any, at: EvaluatedValue, mask: EvaluatedValue | None, dtype: DType, frame: FrameValues
+) -> None:
+    value, agents, access = frame[op.value], _agents(launch, op, frame), launch.access
+    if op.asynchronous:
+        access.asynchronous.store(frame.programs, lambda: access.store(op, at, value, mask, dtype, agents))
+    else:
+        access.store(op, at, value, mask, dtype, agents)
 
 
 def block_address(op: Any, frame: FrameValues) -> tuple[EvaluatedValue, EvaluatedValue | None]:
@@ -252,12 +267,12 @@ def block_address(op: Any, frame: FrameValues) -> tuple[EvaluatedValue, Evaluate
 def _load_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     at, mask = block_address(op, frame)
     other = None if op.other is None else frame[op.other]
-    return [launch.access.load(op, at, mask, other, _pointee(op.base.type), frame.programs)]
+    return [launch.access.load(op, at, mask, other, _pointee(op.base.type), _agents(launch, op, frame))]
 
 
 def _store_block(launch: InterpreterState, op: Any, frame: FrameValues) -> list[EvaluatedValue]:
     at, mask = block_address(op, frame)
-    launch.access.store(op, at, frame[op.value], mask, _pointee(op.base.type), frame.programs)
+    _make_store(launch, op, at, mask, _pointee(op.base.type), frame)
     return []
 
 
@@ -268,6 +283,8 @@ def _atomic(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Evalu
 
 
 def _fence(launch: InterpreterState, op: FenceOp, frame: FrameValues) -> list[EvaluatedValue]:
+    if op.releases and op.scope == "system":
+        launch.access.asynchronous.complete(frame.programs)
     if op.scope != "workgroup":
         for program in frame.programs.tolist():
             launch.access.ordering.fence(int(program), acquires=op.acquires, releases=op.releases)

@@ -66,6 +66,7 @@ class JointRun(GridRun):
     def gives_way(self, op: Operation, frame: ProgramFrame, results: Sequence[EvaluatedValue]) -> bool:
         if not isinstance(op, LoadOp | AtomicOp | StoreOp):
             return False
+        self.access.asynchronous.turn()
         if op not in self.waiting_ops:
             self.went_on = True
         elif not isinstance(op, StoreOp):
@@ -80,6 +81,10 @@ class JointRun(GridRun):
     @property
     def failed(self) -> bool:
         return any(finding.severity == "error" for finding in self.findings.found)
+
+    def _batch(self, start: int, end: int) -> Run:
+        yield from super()._batch(start, end)
+        self.access.asynchronous.complete(np.arange(start, end))
 
     def programs(self) -> Iterator[Run]:
         """All that runs of it."""
@@ -150,7 +155,11 @@ def run_jointly(launches: Sequence[JointRun], seed: int) -> tuple[RefReport, ...
             if program.launch.failed:
                 break
         running = [program for program in running if id(program) not in ended]
-        if running and all(program.vain > VAIN_TURNS for program in running):
+        stuck = running and all(program.vain > VAIN_TURNS for program in running)
+        if stuck and any([launch.access.asynchronous.make_all() for launch in launches]):
+            for program in running:
+                program.vain = 0
+        elif stuck:
             begun = {id(launch): next(programs, None) is None for launch, programs in left}
             for program in running:
                 _report_waiting(program, begun[id(program.launch)])
@@ -168,7 +177,7 @@ def _share(launches: Sequence[JointRun], random: np.random.Generator | None) -> 
         return f"program {launches[number].position(program - firsts[number])} of {launches[number].title}"
 
     for launch, first in zip(launches, firsts, strict=False):
-        launch.random = random
+        launch.random = launch.access.asynchronous.random = random
         launch.access.ordering, launch.access.told = OrderingOfLaunch(shared, first), told
 
 

@@ -143,6 +143,17 @@ class Ordering:
             for clock in self._found(addresses):
                 _join_clocks(self._read.setdefault(program, {}), clock)
 
+    def hand_over(self, program: int, engine: int) -> None:
+        """The engine has seen what the program did up to here."""
+        own = self._clocks.setdefault(program, {program: 0})
+        own[program] += 1
+        _join_clocks(self._clocks.setdefault(engine, {engine: 0}), own)
+
+    def take_over(self, engine: int, program: int) -> None:
+        """The program has seen what its engine did, if it had it do anything."""
+        if engine in self._clocks:
+            self.hand_over(engine, program)
+
     def fence(self, program: int, acquires: bool, releases: bool) -> None:
         """Order what the program did before with what it does now, by its relaxed atomics on either side."""
         own = self._clocks.setdefault(program, {program: 0})
@@ -207,6 +218,13 @@ class OrderingOfLaunch(Ordering):
 
     def read(self, program: int, addresses: Array) -> None:
         super().read(program + self._first, addresses)
+
+    def hand_over(self, program: int, engine: int) -> None:
+        super().hand_over(program + self._first, engine + self._first)
+
+    def take_over(self, engine: int, program: int) -> None:
+        if engine + self._first in self._clocks:
+            self.hand_over(engine, program)
 
     def fence(self, program: int, acquires: bool, releases: bool) -> None:
         super().fence(program + self._first, acquires, releases)
