@@ -61,6 +61,13 @@ def test_shapes_that_do_not_go_together_are_refused(name: str, shapes: list[tupl
         COLLECTIVES[name].run(node, *[node.zeros(shape) for shape in shapes])
 
 
+def test_more_keys_than_there_is_room_for_are_refused() -> None:
+    node = tilefw.node("reference", 2)
+    q, k, v = node.zeros((1, 2, 4)), node.zeros((1, 2, 8, 4)), node.zeros((1, 2, 8, 4))
+    with pytest.raises(tilefw.LaunchError, match="lengths of rank 1 are from 9 to 9, and there is room for 8"):
+        COLLECTIVES["distributed_decode"].run(node, q, k, v, node.array([np.array([length], np.int32) for length in (8, 9)]))
+
+
 def test_a_causal_ring_sees_the_positions_up_to_its_own() -> None:
     arguments = COLLECTIVES["ring_attention"].draw(np.random.default_rng(5), 2, 21, "float32")
     node = tilefw.node("amd-cdna3", 2)

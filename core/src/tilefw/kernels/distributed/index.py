@@ -14,6 +14,7 @@ from tilefw.kernels.distributed import (
     all_gather_matmul,
     all_reduce,
     all_to_all,
+    distributed_decode,
     matmul_all_reduce,
     matmul_reduce_scatter,
     reduce_scatter,
@@ -123,6 +124,10 @@ _ALL = (
     Collective(
         "ring_attention", ring_attention.FORMS, ring_attention.ring_attention, ring_attention.draw, ring_attention.expected,
         counts="positions", n=64, small=45, dtypes=("float16", "bfloat16", "float32"),
+    ),
+    Collective(
+        "distributed_decode", distributed_decode.FORMS, distributed_decode.distributed_decode, distributed_decode.draw,
+        distributed_decode.expected, counts="keys", n=64, small=45, dtypes=("float16", "bfloat16", "float32"),
     ),
 )
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType({one.name: one for one in _ALL})

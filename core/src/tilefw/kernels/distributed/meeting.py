@@ -69,6 +69,16 @@ def require_shape(name: str, array: Any, shape: tuple[int | None, ...]) -> tuple
     return found
 
 
+def require_counts(name: str, counts: Any, most: int) -> None:
+    """Raises LaunchError TFW0872 where a rank's counts are beyond what there is room for."""
+    for rank, held in enumerate(counts):
+        if held.size and not 0 <= held.min() <= held.max() <= most:
+            raise LaunchError(
+                f"{name} of rank {rank} are from {held.min()} to {held.max()}, and there is room for {most}", code="TFW0872",
+                help="make the buffers larger, or the counts smaller",
+            )
+
+
 def words(node: SymmetricNode, programs: int) -> Any:
     """Those for a launch of so many programs a rank."""
     return node.zeros((WORDS * programs,), "int64", name="meeting words")
