@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.cli.arguments import execution, literals
-from tilefw.cli.output import print_json
+from tilefw.cli.output import print_json, write_file
 from tilefw.runtime.names import suggest
 
 if TYPE_CHECKING:
@@ -56,8 +58,12 @@ def run_on_devices(args: argparse.Namespace) -> int:
     if unknown := [form for form in forms if form not in one.forms]:
         raise UsageError(f"{one.name} has no form {unknown[0]!r}", code="TFW0902", help=f"its forms: {', '.join(one.forms)}")
     system, unknown = _system(args.system, target)
+    if args.timeline:
+        _check_timeline(args.timeline, forms, unknown)
     runs = [_run(one, (target, args.devices, system), form, given, keywords, unknown) for form in forms]
     _show(args, one.name, target, given, runs)
+    if args.timeline:
+        _write_timeline(args.timeline, f"{one.name} ({runs[0].form}) on {args.devices} devices of {target}", runs[0])
     return 1 if any(run.wrong for run in runs) else 0
 
 
@@ -153,3 +159,24 @@ def _time_to_json(run: FormRun) -> dict[str, Any]:
     time = run.time
     ranks = [{"rank": one.rank, "seconds": one.seconds, "bytes": one.nbytes} for one in time.ranks]
     return {"seconds": time.seconds, "cycles": time.cycles, "parts": dict(time.parts), "system": time.system, "ranks": ranks}
+
+
+def _check_timeline(path: str, forms: list[str], unknown: str | None) -> None:
+    """Raises UsageError where there is no timeline to write, before anything runs."""
+    if os.path.splitext(path)[1] not in (".json", ".svg"):
+        raise UsageError(f"'{path}' ends neither in .json nor in .svg", code="TFW0917", help=".json is for ui.perfetto.dev")
+    if len(forms) != 1:
+        raise UsageError("a timeline is of one form", code="TFW0917", help=f"--param form={forms[0]}, or {', '.join(forms[1:])}")
+    if unknown is not None:
+        raise UsageError(f"there is no timeline where the time is not known: {unknown}", code="TFW0917")
+
+
+def _write_timeline(path: str, title: str, run: FormRun) -> None:
+    from tilefw.distributed.node_time.timeline import node_timeline
+    from tilefw.runtime.timeline_svg import picture
+    from tilefw.runtime.timeline_trace import trace_events
+
+    assert run.time is not None, "checked before the run"
+    timeline = node_timeline(run.time)
+    write_file(path, (picture(timeline, title) if path.endswith(".svg") else trace_events(timeline, title)).encode())
+    print(f"the timeline is in {path}", file=sys.stderr)

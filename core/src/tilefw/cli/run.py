@@ -39,7 +39,7 @@ def main(summary: str, argv: list[str]) -> int:
         _refuse_for_model(args, dashes)
         return run_model(args)
     for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse", "size"):
-        if getattr(args, name) not in (None, False, "", []):
+        if getattr(args, name) not in (None, False, "", []) and (name, args.devices is None) != ("timeline", False):
             raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.onnx --{name} …")
     if args.system is not None and args.devices is None:
         raise UsageError("--system goes with --devices", code="TFW0917", help="tilefw run all_reduce --devices 4 --system …")
@@ -104,7 +104,7 @@ def _parser(summary: str) -> Parser:
         help="judge large launches of a model by N of their programs on a simulator (default 64; 0: all programs)",
     )
     parse.add_argument("--profile", action="store_true", help="tell the time of a model by kernel and by node")
-    parse.add_argument("--timeline", metavar="FILE.json", help="write when each launch of a model ran, for ui.perfetto.dev")
+    parse.add_argument("--timeline", metavar="FILE.json", help="write when each launch of a model ran, or what ranks did")
     add_model_options(parse)
     add_execution(parse)
     add_json(parse)

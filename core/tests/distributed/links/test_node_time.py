@@ -5,11 +5,13 @@ from toy_system import toy
 
 from tilefw.distributed.links.flows import Network
 from tilefw.distributed.links.ring import RingProtocol, ring_collective
+from tilefw.distributed.node_time import NodeTime
 from tilefw.distributed.node_time.communication import CommunicationEvent
 from tilefw.distributed.node_time.critical_path import critical_path, parts
 from tilefw.distributed.node_time.polls import without_failed_polls
 from tilefw.distributed.node_time.rank_execution import WorkgroupExecution
 from tilefw.distributed.node_time.replay import Replay
+from tilefw.distributed.node_time.timeline import node_timeline
 from tilefw.timing.streams import WaveAccess, WaveStream
 
 CLOCK = 1e9  # a thousand cycles a microsecond
@@ -46,6 +48,22 @@ def test_a_put_takes_the_latency_and_its_bytes_and_its_end_an_acknowledgement():
     time, found = played(2, [(0, [workgroup(2000, put(1000, 1, 200_000))]), (1, [workgroup(100)])], launch_us=3)
     assert time == pytest.approx(3 + 1 + 200_000 / RATE + LATENCY + LATENCY)
     assert found == pytest.approx({"launch": 3, "compute": 1, "transfers": 2.5, "signals": LATENCY})
+
+
+def test_the_timeline_has_a_row_for_each_workgroup_and_each_way_of_every_rank():
+    sender = workgroup(1000, put(1000, 1, 100_000), signal(1000, 1, 0xF0, 1))
+    replay = Replay(toy(), 2, CLOCK, 0)
+    replay.add(0, 2, [sender])
+    replay.add(1, 2, [workgroup(500, wait(200, 0xF0, 2))])
+    time = replay.play()
+    found = parts(critical_path(replay.network.transfers, replay.steps))
+    line = node_timeline(NodeTime("toy", time * 1e-6, time * 1e3, {n: t * 1e-6 for n, t in found.items()}, (), (), replay))
+    assert line.cycles == round(time * 1000)
+    rows = {(row.group, row.name): [(span.kind, span.begin, span.length) for span in row.spans] for row in line.rows}
+    data = ("transfers", 3000, 1000)
+    assert rows["rank 0", "rank 0 program 0 to 1"][0] == data and rows["rank 0", "rank 0 launch 0"] == [("launch", 0, 2000)]
+    seen = round(1000 * (2 + 1 + 1 + 3 * LATENCY + WORD / RATE))
+    assert rows["rank 1", "rank 1 program 0"] == [("compute", 2000, 200), ("wait", 2200, seen - 2200), ("compute", seen, 300)]
 
 
 def test_computation_hides_a_put():

@@ -181,7 +181,7 @@ class Replay:
         peer = target if source == now.rank else source
         way = (now.agent, source, target, part == "signals")
         if way not in self._ways:
-            said = f"to {peer}" if source == now.rank else f"from {peer}"
+            said = f"{'signals ' if part == 'signals' else ''}{f'to {peer}' if source == now.rank else f'from {peer}'}"
             self._ways[way] = self.network.agent(f"rank {now.rank} program {now.number} {said}")
         return self._step(
             self._ways[way], float(nbytes), part, now.rank, now.number, (now.last,), part[:-1], latency=latency,
