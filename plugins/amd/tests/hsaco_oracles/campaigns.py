@@ -4,6 +4,7 @@
     python -m hsaco_oracles.campaigns --of library-gfx942         # of tilefw's own code, writes bench/mutations-own-gfx942.md
     python -m hsaco_oracles.campaigns --of registers-gfx942       # of its registers, writes bench/mutations-registers-gfx942.md
     python -m hsaco_oracles.campaigns --of triton-gfx950          # and so on for each chip
+    python -m hsaco_oracles.campaigns --of nodes-gfx942              # of collectives, writes bench/mutations-nodes-gfx942.md
     python -m hsaco_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/amd/tests and the root of the repository on PYTHONPATH).
@@ -16,14 +17,15 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from hsaco_oracles import equivalence
-from hsaco_oracles.sites import shorter, sites
+from hsaco_oracles.sites import between_ranks, shorter, sites
 from hsaco_oracles.subject import HsacoSubject
 from oracles import allocated_kernel, library_cases
 from oracles.allocated_kernel import AllocatedKernel
-from oracles.chips import AMD, Chip
+from oracles.chips import AMD, GFX942, Chip
 from oracles.corpus import Corpus
 from oracles.library_subject import Judged, LibrarySubject
-from oracles.mutations import Campaign, Verdict, main, score
+from oracles.mutations import Campaign, Verdict, main, noticed, score
+from oracles.node_subject import FORMS, JudgedNode, NodeSubject
 from oracles.site import Site
 
 TRITON = {chip: Corpus(chip) for chip in AMD}
@@ -69,6 +71,23 @@ def registers(chip: Chip, name: str) -> AllocatedKernel:
     return allocated_kernel.allocated(name, ALLOCATED[kernel], chip.target, limits)
 
 
+def _node_sites(text: str) -> list[Site]:
+    return list(between_ranks(text))
+
+
+OURS_ON_NODES = JudgedNode(GFX942.target, "nodes-gfx942", _node_sites)
+
+
+@functools.cache
+def on_nodes(name: str) -> NodeSubject:
+    return NodeSubject(name, OURS_ON_NODES)
+
+
+def noticed_on_nodes(results: Sequence[Verdict]) -> bool:
+    """Whether 99 % of all sites but equivalents are reported, or make results wrong."""
+    return noticed(results) >= 0.99
+
+
 def found(results: Sequence[Verdict]) -> bool:
     """Whether 98 % of all sites but equivalents are reported, of each kind too."""
     kinds = {v.site.kind for v in results if v.outcome != "equivalent"}
@@ -98,7 +117,11 @@ def _campaigns(chip: Chip) -> Iterator[tuple[str, Campaign]]:
     )
 
 
-CAMPAIGNS = {name: campaign for chip in AMD for name, campaign in _campaigns(chip)}
+NODES = Campaign(
+    FORMS, on_nodes, 4, "mutations-nodes-gfx942.md",
+    "Mutations of what ranks say to each other in tilefw's own gfx942 code, and what the simulator and NumPy say", noticed_on_nodes,
+)
+CAMPAIGNS = {**{name: campaign for chip in AMD for name, campaign in _campaigns(chip)}, "nodes-gfx942": NODES}
 
 if __name__ == "__main__":
     sys.exit(main(CAMPAIGNS))

@@ -35,6 +35,41 @@ def shorter(text: str) -> Iterator[Site]:
             yield changed(lines, number, "shorter", f"s_nop {int(count, 0) - 1}")
 
 
+def between_ranks(text: str) -> Iterator[Site]:
+    """What ranks say to each other: scopes made narrower, signals of another value, waits that wait for nothing, cache actions,
+    counts of waits and barriers."""
+    lines = text.splitlines()
+    labels = {line.removesuffix(":"): number for number, line in enumerate(lines) if line.endswith(":")}
+    for number, line in enumerate(lines):
+        code = line.split(";")[0].strip()
+        for kind, after in (*_changes(code), *_narrowed(code), *_signals(code)):
+            if kind != "nop":
+                yield changed(lines, number, kind, after)
+        begin = labels.get(code.partition(" ")[2], number) if code.startswith("s_cbranch_") else number
+        turn = [inside.strip() for inside in lines[begin + 1 : number]]
+        innermost = not any(inside.endswith(":") for inside in turn)
+        if innermost and any(inside.startswith("global_atomic_") for inside in turn):
+            yield changed(lines, number, "poll", "")
+
+
+def _narrowed(line: str) -> Iterator[tuple[str, str]]:
+    """An access or a cache action of the system's scope for its device alone, and for its workgroup (LLVM's AMDGPUUsage, "Memory
+    Model gfx942": sc1 and sc0 of cache actions are the scope's bits; of atomics sc1 alone is)."""
+    if line.startswith(("buffer_wbl2", "buffer_inv")) and line.endswith("sc0 sc1"):
+        yield "scope", line.replace("sc0 sc1", "sc1")
+        yield "scope", line.replace("sc0 sc1", "sc0")
+    elif line.startswith("global_atomic_") and line.endswith(" sc1"):
+        yield "scope", line.removesuffix(" sc1")
+
+
+def _signals(line: str) -> Iterator[tuple[str, str]]:
+    """A signal that is not sent, and one of another value: what was 0 stays so, what is counted goes down."""
+    for opcode, other in (("global_atomic_swap", "global_atomic_and"), ("global_atomic_add", "global_atomic_sub")):
+        if line.startswith(opcode):
+            yield "signal", ""
+            yield "signal", line.replace(opcode, other, 1)
+
+
 def _changes(line: str) -> Iterator[tuple[str, str]]:
     if line == "s_barrier":
         yield "barrier", ""

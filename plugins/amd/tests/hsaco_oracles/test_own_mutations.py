@@ -30,6 +30,16 @@ def test_a_sample_of_waits_barriers_and_pauses_is_reported(chip: Chip) -> None:
     assert campaigns.found(results), mutation_report.table(results)
 
 
+def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
+    """Of a collective's forwarding rank: the last site of each kind, but where all ranks meet at its ends."""
+    subject = campaigns.on_nodes("all_reduce.ring")
+    every = [site for site in subject.sites() if not subject.proof(site)]
+    chosen = {site.kind: site for site in every if site.kind in ("cache", "scope", "signal", "poll")}
+    assert set(chosen) == {"cache", "scope", "signal", "poll"}
+    results = list(mutations.verdicts(subject, list(chosen.values()), orders=4))
+    assert mutations.noticed(results) == 1, mutation_report.table(results)
+
+
 def _sample(subjects: list[AllocatedKernel], count: int) -> list[mutations.Verdict]:
     drawn = mutations.sample(subjects, count, seed=1)
     return [verdict for subject, chosen in drawn for verdict in allocated_kernel.verdicts(subject, chosen)]
@@ -69,3 +79,8 @@ def test_a_change_of_registers_is_undone() -> None:
 @on_each_chip
 def test_every_site_of_every_kernel(chip: Chip, of: str) -> None:
     assert mutations.main(campaigns.CAMPAIGNS, ["--of", f"{of}-{chip.triton[1]}"]) == 0
+
+
+@pytest.mark.campaign
+def test_every_site_of_every_collective() -> None:
+    assert mutations.main(campaigns.CAMPAIGNS, ["--of", "nodes-gfx942"]) == 0

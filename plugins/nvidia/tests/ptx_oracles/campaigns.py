@@ -4,6 +4,7 @@
     python -m ptx_oracles.campaigns --of library        # the same of tilefw's own PTX, writes bench/mutations-own.md
     python -m ptx_oracles.campaigns --of warpgroups     # Triton's for sm_90a, writes bench/mutations-warpgroups.md
     python -m ptx_oracles.campaigns --of own_warpgroups # tilefw's own for sm_90a, writes bench/mutations-own-warpgroups.md
+    python -m ptx_oracles.campaigns --of nodes          # of the collectives of a node, writes bench/mutations-nodes-sm80.md
     python -m ptx_oracles.campaigns --sample 60 --seed 7 --kernels softmax matmul_f16
 
 (with plugins/nvidia/tests and the root of the repository on PYTHONPATH).
@@ -20,12 +21,13 @@ from oracles.chips import SM80, SM90A
 from oracles.corpus import Corpus
 from oracles.library_subject import Judged, LibrarySubject
 from oracles.mutations import ORDERS, Campaign, Verdict, main, noticed, score
+from oracles.node_subject import FORMS, JudgedNode, NodeSubject
 from oracles.site import Site
 from oracles.triton_subject import TritonSubject
 from ptx_oracles import equivalence
 from ptx_oracles.conditions import conditions
 from ptx_oracles.constants import constants
-from ptx_oracles.sites import ENGINE_KINDS, LINE_KINDS, OWN_ENGINE_KINDS, WARPGROUP_KINDS, sites
+from ptx_oracles.sites import ENGINE_KINDS, LINE_KINDS, NODE_KINDS, OWN_ENGINE_KINDS, WARPGROUP_KINDS, polls, sites
 
 TRITON = Corpus(SM80)
 KERNELS = (
@@ -84,12 +86,28 @@ def own_warpgroups(name: str) -> LibrarySubject:
     return LibrarySubject(name, library_cases.WARPGROUPS[name], OURS_FOR_WARPGROUPS)
 
 
+def _node_sites(text: str) -> list[Site]:
+    return [*sites(text, NODE_KINDS), *polls(text)]
+
+
+OURS_ON_NODES = JudgedNode("nvidia-sm80", "nodes-sm80", _node_sites)
+
+
+@functools.cache
+def on_nodes(name: str) -> NodeSubject:
+    return NodeSubject(name, OURS_ON_NODES)
+
+
 def _reported(results: Sequence[Verdict]) -> bool:
     return score(results)[0] >= 0.95 and score(results)[1] <= 0.10
 
 
 def _noticed(results: Sequence[Verdict]) -> bool:
     return noticed(results) >= 0.98
+
+
+def _noticed_on_nodes(results: Sequence[Verdict]) -> bool:
+    return noticed(results) >= 0.99
 
 
 CAMPAIGNS = {
@@ -103,6 +121,10 @@ CAMPAIGNS = {
     "own_warpgroups": Campaign(
         tuple(library_cases.WARPGROUPS), own_warpgroups, 4, "mutations-own-warpgroups.md",
         "Mutations of tilefw's own PTX for sm_90a, and what the simulator and the reference's bounds say", _noticed,
+    ),
+    "nodes": Campaign(
+        FORMS, on_nodes, 4, "mutations-nodes-sm80.md",
+        "Mutations of what ranks say to each other in tilefw's own PTX, and what the simulator and NumPy say", _noticed_on_nodes,
     ),
     "library": Campaign(
         tuple(library_cases.CONFIGURATIONS), library, 6, "mutations-own.md",

@@ -17,6 +17,7 @@ KINDS = ("wait", "weaken", "barrier", "predicate", "address")
 WARPGROUP_KINDS = (*KINDS, "commit", "fence", "descriptor", "operand")
 ENGINE_KINDS = (*(kind for kind in WARPGROUP_KINDS if kind != "address"), "engine", "arrival", "bytes", "phase", "field")
 LINE_KINDS = ("wait", "weaken", "barrier", "predicate", "commit", "size", "offset", "shuffle", "order", "fence")
+NODE_KINDS = ("wait", "weaken", "barrier", "commit", "order", "fence", "scope", "signal")  # what ranks say to each other
 OWN_ENGINE_KINDS = (*LINE_KINDS, "descriptor", "operand", "engine", "arrival", "bytes", "phase")
 
 _INSTRUCTION = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
@@ -144,6 +145,34 @@ def _relaxed(line: str, match: re.Match[str]) -> Iterator[str]:
         yield line.replace(order[0], f".{weaker}.", 1)
 
 
+def _narrowed(line: str, match: re.Match[str]) -> Iterator[str]:
+    """An access or a fence that orders for its device alone, and for its workgroup."""
+    if ".sys" in match["opcode"]:
+        for narrower in (".gpu", ".cta"):
+            yield line.replace(".sys", narrower, 1)
+
+
+def _signals(line: str, match: re.Match[str]) -> Iterator[str]:
+    """A signal of another value: none, and twice the usual 1."""
+    if re.match(r"(atom|red)\..*\.(exch|add)\.", match["opcode"]):
+        for value in (0, 2):
+            yield _with_last_operand(line, match, value)
+
+
+def polls(ptx: str) -> Iterator[Site]:
+    """Every innermost loop around an atomic, left after one turn: a wait that waits for nothing."""
+    lines = ptx.splitlines()
+    labels = {line.strip().removesuffix(":"): number for number, line in enumerate(lines) if line.rstrip().endswith(":")}
+    for number, line in enumerate(lines):
+        jump = re.match(r"\s*@\S+ bra (?P<label>[^;]+);", line)
+        begin = labels.get(jump["label"], number) if jump else number
+        turn = lines[begin + 1 : number]
+        if any(inside.endswith(":") for inside in turn):
+            continue
+        if any(re.match(r"\s*(@\S+ )?(atom|red|ld\.(acquire|relaxed))\.", inside) for inside in turn):
+            yield changed(lines, number, "poll", "")
+
+
 def _commits(line: str, match: re.Match[str]) -> Iterator[str]:
     if match["opcode"].startswith(("cp.async.commit_group", "wgmma.commit_group", "cp.async.bulk.commit_group")):
         yield ""
@@ -220,7 +249,7 @@ _OF_KIND = {
     "wait": _waits, "weaken": _weakened, "barrier": _barriers, "predicate": _guards, "address": _shifted,
     "commit": _commits, "size": _sizes, "offset": _flipped, "shuffle": _distances, "order": _relaxed, "fence": _fences,
     "descriptor": _descriptors, "operand": _operand_forms, "engine": _engines, "arrival": _arrivals, "bytes": _announced,
-    "phase": _phases, "field": _fields,
+    "phase": _phases, "field": _fields, "scope": _narrowed, "signal": _signals,
 }
 
 

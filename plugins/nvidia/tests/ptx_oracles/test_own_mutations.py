@@ -30,6 +30,16 @@ def test_each_kind_of_copy_arrival_and_wait_of_engines_and_units_is_noticed() ->
     assert not missed, "\n".join(f"{v.site.kind} at line {v.site.line}: `{v.site.before}` -> `{v.site.after}`" for v in missed)
 
 
+def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
+    """Of a collective's forwarding rank: the last site of each kind and change, but where all ranks meet at its ends."""
+    subject = campaigns.on_nodes("all_reduce.ring")
+    every = [site for site in subject.sites() if not subject.proof(site)]
+    chosen = {site.kind: site for site in every if ".release" in site.before or site.kind in ("fence", "poll")}
+    assert set(chosen) == {"order", "scope", "signal", "fence", "poll"}
+    results = list(mutations.verdicts(subject, list(chosen.values()), orders=4))
+    assert mutations.noticed(results) == 1, mutation_report.table(results)
+
+
 def test_a_subject_tells_right_outputs_from_wrong_ones() -> None:
     subject = campaigns.library("column_sum")
     right = [subject.run(launch, subject.parse(subject.text), 0, None) for launch in range(subject.launches)]
@@ -46,3 +56,8 @@ def test_a_variant_that_asks_for_other_code_is_refused() -> None:
 @pytest.mark.campaign
 def test_every_site_of_every_kernel() -> None:
     assert mutations.main(campaigns.CAMPAIGNS, ["--of", "library"]) == 0
+
+
+@pytest.mark.campaign
+def test_every_site_of_every_collective() -> None:
+    assert mutations.main(campaigns.CAMPAIGNS, ["--of", "nodes"]) == 0
