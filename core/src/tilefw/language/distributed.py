@@ -82,8 +82,9 @@ def team_rank(team: Team, rank: Any) -> tensor:
 
 
 @distributed
-def at(pointer: Any, rank: Any) -> tensor:
-    """Where `pointer`, a pointer or a tile of pointers into this rank's heap, points to in the heap of another one.
+def at(pointer: Any, rank: Any) -> Any:
+    """Where `pointer`, a pointer or a tile of pointers into this rank's heap, points to in the heap of another one. Of a block
+    pointer or a tensor descriptor it is the same block, or the same array, there.
 
     `rank` is one integer. It is checked in a debug build alone, but a rank that is none is an address that is none, as is a peer
     that this rank does not reach: simulated nodes say so where it is accessed.
@@ -168,20 +169,26 @@ def atomic_store(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str |
 
 
 @distributed
-def put(source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True) -> None:
+def put(
+    source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True, boundary_check: tuple[int, ...] = ()
+) -> None:
     """Copy a tile of this rank's memory at `source` to a peer's copy of `destination`: a plain store, which a signal publishes.
 
     With `wait=False` the copy may be made at any time until this program's next `quiet` (or a fence that releases to the system):
-    before that a signal does not publish it, and the source may not be changed.
+    before that a signal does not publish it, and the source may not be changed. Windows of arrays are given as block pointers
+    of one shape; what lies out of bounds along the axes of `boundary_check` is not written.
     """
     ...
 
 
 @distributed
-def get(source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True) -> None:
+def get(
+    source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True, boundary_check: tuple[int, ...] = ()
+) -> None:
     """Copy a tile of a peer's copy of `source` to this rank's memory at `destination`: a plain load, for behind a wait.
 
-    With `wait=False` the copy may be made at any time until this program's next `quiet`, behind which the tile is there.
+    With `wait=False` the copy may be made at any time until this program's next `quiet`, behind which the tile is there. Windows
+    are as in `put`.
     """
     ...
 

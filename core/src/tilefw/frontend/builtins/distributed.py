@@ -9,18 +9,21 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.api.errors import CompileError
 from tilefw.frontend.arithmetic import BINARY, COMPARISONS, add, compare, offset, subtract
+from tilefw.frontend.block_pointers import BlockPointer
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins import atomics, memory
 from tilefw.frontend.builtins.atomics import SCOPES
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.teams import TeamValue, checked_team, listed, strided, within
+from tilefw.frontend.tensor_descriptors import DescriptorValue
 from tilefw.frontend.values import RuntimeValue, describe, named
 from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
 from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
@@ -103,8 +106,14 @@ def _own_base(b: Builder) -> RuntimeValue:
 
 
 @meaning("distributed.at")
-def at(b: Builder, pointer: Any, rank: Any) -> RuntimeValue:
-    pointer = memory.checked_pointer(pointer, "distributed.at")
+def at(b: Builder, pointer: Any, rank: Any) -> Any:
+    if isinstance(pointer, BlockPointer | DescriptorValue):
+        return replace(pointer, base=_moved(b, pointer.base, rank))
+    return _moved(b, memory.checked_pointer(pointer, "distributed.at"), rank)
+
+
+def _moved(b: Builder, pointer: RuntimeValue, rank: Any) -> RuntimeValue:
+    """A pointer, or a tile of them, to the same place in a peer's heap."""
     peer = _one_rank(b, rank)
     if isinstance(rank, int) and rank < 0:
         raise CompileError(f"rank {rank} is none: they count from 0", "TFW0875", help="the last one is tld.num_ranks() - 1")
@@ -159,22 +168,22 @@ for _name in tld.ATOMICS:
 
 
 @meaning("distributed.put")
-def put(b: Builder, source: Any, destination: Any, rank: Any, mask: Any, wait: Any) -> None:
-    _copy(b, source, at(b, destination, rank), mask, wait)
+def put(b: Builder, source: Any, destination: Any, rank: Any, mask: Any, wait: Any, boundary_check: Any) -> None:
+    _copy(b, source, at(b, destination, rank), mask, wait, boundary_check)
 
 
 @meaning("distributed.get")
-def get(b: Builder, source: Any, destination: Any, rank: Any, mask: Any, wait: Any) -> None:
-    _copy(b, at(b, source, rank), destination, mask, wait)
+def get(b: Builder, source: Any, destination: Any, rank: Any, mask: Any, wait: Any, boundary_check: Any) -> None:
+    _copy(b, at(b, source, rank), destination, mask, wait, boundary_check)
 
 
-def _copy(b: Builder, source: Any, destination: Any, mask: Any, wait: Any) -> None:
+def _copy(b: Builder, source: Any, destination: Any, mask: Any, wait: Any, boundary_check: Any) -> None:
     """A tile from where pointers lead to where others do, by the program or, where it does not wait, by whom it leaves it to."""
     if not isinstance(wait, bool):
         raise CompileError(f"`wait` of a put or a get is True or False, not {describe(wait)}", "TFW0221")
     with contextlib.nullcontext() if wait else b.asynchronous():
-        value = memory.load(b, source, mask, None, "", "", False, (), None)
-        memory.store(b, destination, value, mask, "", "", ())
+        value = memory.load(b, source, mask, None, "", "", False, boundary_check, None)
+        memory.store(b, destination, value, mask, "", "", boundary_check)
 
 
 # -- signals
@@ -200,7 +209,7 @@ def put_signal(
         raise CompileError(f"`strong` of tld.put_signal is True or False, not {describe(strong)}", "TFW0221")
     if strong:
         quiet(b)
-    put(b, source, destination, rank, mask, True)
+    put(b, source, destination, rank, mask, True, ())
     signal(b, pointer, rank, value, op, "release", "sys")
 
 
