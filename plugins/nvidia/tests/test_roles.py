@@ -13,6 +13,7 @@ from test_warpgroup import assembled
 import tilefw
 import tilefw.language as tl
 from tilefw.api.errors import CheckError
+from tilefw.runtime.jit import JITFunction
 from tilefw.runtime.module import Module
 from tilefw.runtime.plugins import loader
 
@@ -136,12 +137,25 @@ def written_while_read(a, out, K, B: tl.constexpr):
     tl.store(out + at[:, None] * B + at[None, :], acc)
 
 
-def test_a_wish_for_roles_that_is_not_followed_is_told():
+@tilefw.jit
+def written_before_it_is_read(a, out, K, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(a + at[:, None] * B + at[None, :], tl.full((B, B), 2.0, tl.float16))
+    tl.debug_barrier()
+    acc = tl.zeros((B, B), tl.float32)
+    for first in tl.range(0, K, B, warp_specialize=True):
+        tile = tl.load(a + (first + at)[:, None] * B + at[None, :])
+        acc = tl.dot(tile, tile, acc)
+    tl.store(out + at[:, None] * B + at[None, :], acc)
+
+
+@pytest.mark.parametrize("kernel", [written_while_read, written_before_it_is_read])
+def test_a_wish_for_roles_that_is_not_followed_is_told(kernel: JITFunction):
     (a,) = _halves(3, (128, 64))
     found = {}
     for target in ("reference", TARGET):
         out = np.zeros((64, 64), np.float32)
-        result = written_while_read[(1,)](a.copy(), out, 128, B=64, target=target, checks="all")
+        result = kernel[(1,)](a.copy(), out, 128, B=64, target=target, checks="all")
         found[target] = out
     np.testing.assert_allclose(found[TARGET], found["reference"], rtol=2e-3, atol=2e-3)
     (remark,) = (each for each in result.remarks if each.code == "TFW0627")
@@ -300,3 +314,15 @@ def test_roles_come_by_themselves_where_a_processor_has_room_for_one_workgroup_a
     result = tutorial[2 * 256 // columns,](a, b, out, 160, 256, 208, 208, 256, 256, **words, checks="all")
     np.testing.assert_allclose(out, a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-3)
     assert ("setmaxnreg.inc" in result.artifact.text) == divided
+
+
+def test_what_is_stored_behind_the_loop_may_be_in_memory_that_the_loop_read():
+    """The result begins where the last row of `a` lies: all copies have landed when it is stored."""
+    a, b = _halves(4, (160, 208), (208, 256))
+    memory = np.zeros(160 * 208 + 160 * 256, np.float16)
+    memory[: 160 * 208] = a.reshape(-1)
+    first, out = memory[: 160 * 208].reshape(160, 208), memory[159 * 208 :][: 159 * 256].reshape(159, 256)
+    words = {**TUTORIAL_WORDS, "BM": 256, "BN": 128, "num_warps": 8, "num_stages": 3, "WISH": True}
+    result = tutorial[2,](first, b, out, 159, 256, 208, 208, 256, 256, **words, checks="all")
+    np.testing.assert_allclose(out, a[:159].astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-3)
+    assert "setmaxnreg.inc" in result.artifact.text and not result.remarks

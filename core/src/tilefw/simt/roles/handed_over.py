@@ -61,7 +61,8 @@ def why_not(
         return "another loop of the kernel copies to shared memory as well"
     if not all(isinstance(op, ForOp) for op in _around(loop)):
         return "the loop stands in a branch"
-    writes = LoopWrites(function, accesses.machine.disjoint)
+    # Consumers come behind the outermost loop when all copies have landed; what stands before it they do beside the copies.
+    writes = LoopWrites(function, accesses.machine.disjoint, last=[loop, *_around(loop)][-1])
     if any(writes.may_write(load.pointer if isinstance(load, ops.LoadOp) else load.base) for load in candidates(loop)):
         return "the kernel may write what the loop reads"
     if too_many := _too_many_waves(loop, accesses):

@@ -17,13 +17,17 @@ from tilefw.tile.nested_ops import nested_ops
 
 
 class LoopWrites:
-    """What the ops of a loop, or of a whole kernel, may write: arguments of the kernel, or anything at all."""
+    """What the ops of a loop, or of a whole kernel up to the end of its op `last`, may write: arguments of the kernel, or anything
+    at all."""
 
-    def __init__(self, loop: ForOp | FuncOp, disjoint: bool) -> None:
+    def __init__(self, loop: ForOp | FuncOp, disjoint: bool, last: Operation | None = None) -> None:
         self._disjoint = disjoint
         self._written: set[SSAValue] = set()
         self._anything = False
-        for op in nested_ops(loop):
+        within = nested_ops(loop)
+        if last is not None:
+            within = within[: within.index(last) + len(nested_ops(last))]
+        for op in within:
             if not op.regions and not isinstance(op, ReturnOp) and may_write(op):
                 self._add(op)
 
