@@ -17,6 +17,7 @@ from tilefw.kernels.distributed import (
     distributed_decode,
     matmul_all_reduce,
     matmul_reduce_scatter,
+    pipeline_send_recv,
     reduce_scatter,
     ring_attention,
     rmsnorm_all_reduce,
@@ -128,6 +129,10 @@ _ALL = (
     Collective(
         "distributed_decode", distributed_decode.FORMS, distributed_decode.distributed_decode, distributed_decode.draw,
         distributed_decode.expected, counts="keys", n=64, small=45, dtypes=("float16", "bfloat16", "float32"),
+    ),
+    Collective(
+        "pipeline_send_recv", pipeline_send_recv.FORMS, pipeline_send_recv.pipeline_send_recv, pipeline_send_recv.draw,
+        pipeline_send_recv.expected, **_MATRICES,
     ),
 )
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType({one.name: one for one in _ALL})

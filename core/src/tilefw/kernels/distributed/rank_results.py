@@ -40,6 +40,12 @@ class RankResult:
         return RankResult(np.split(self.value, ranks)[rank], np.split(self.bound, ranks)[rank])
 
 
+def rounded_to(dtype: np.dtype, result: RankResult) -> np.ndarray:
+    """The greatest error of a result that is rounded to a type."""
+    half, least = _ROUNDING[dtype.name]
+    return result.bound + half * (np.abs(result.value) + result.bound) + least
+
+
 def wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64)
 
