@@ -3,10 +3,11 @@
 import pytest
 from toy_system import toy
 
+from tilefw.distributed.links.fabric import mesh
 from tilefw.distributed.links.flows import Network
 from tilefw.distributed.links.ring import RingProtocol, ring_collective
 from tilefw.distributed.node_time import NodeTime
-from tilefw.distributed.node_time.communication import CommunicationEvent
+from tilefw.distributed.node_time.communication import CommunicationEvent, Surroundings
 from tilefw.distributed.node_time.critical_path import critical_path, parts
 from tilefw.distributed.node_time.polls import without_failed_polls
 from tilefw.distributed.node_time.rank_execution import WorkgroupExecution
@@ -95,6 +96,21 @@ def test_an_answer_is_waited_for_there_and_back():
 def test_two_ranks_that_send_to_one_share_its_port():
     time, _ = played(3, [(rank, [workgroup(0, put(0, 2, 100_000))]) for rank in (0, 1)] + [(2, [workgroup(0)])])
     assert time == pytest.approx(2 * 100_000 / RATE + 2 * LATENCY)
+
+
+def test_a_device_of_a_mesh_passes_no_more_than_its_port():
+    network = Network()
+    fabric = mesh(network, 3, 100, 120)
+    for peer in (1, 2):
+        network.transfer(network.agent("way"), fabric.whole_path(0, peer), 120)
+    assert network.run() == pytest.approx(240 / 120)
+    assert fabric.whole_path(0, 1)[:1] == fabric.path(0, 1) and len(fabric.whole_path(0, 1)) == 3
+
+
+def test_what_is_asked_of_several_ranks_is_told_apart():
+    around = Surroundings(1, lambda address: None if address < 3200 else address // 3200 - 1, lambda peer, nbytes: 0)
+    assert around.owners_of([3, 4]) == {1: 2} and around.owners_of([250, 260]) == {1: 2} and around.owners_of([]) == {}
+    assert around.owners_of([5, 150, 151, 320]) == {1: 1, 0: 2, 2: 1}
 
 
 def test_workgroups_take_places_and_launches_follow_one_another():

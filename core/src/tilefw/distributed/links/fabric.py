@@ -24,6 +24,10 @@ class Fabric:
         pair = self.pairs.get((source, target))
         return (pair,) if pair is not None else (self.egress[source], self.ingress[target])
 
+    def whole_path(self, source: int, target: int) -> tuple[int, ...]:
+        """`path` with what the two devices pass on all their links together."""
+        return tuple(dict.fromkeys((*self.path(source, target), self.egress[source], self.ingress[target])))
+
     def ring_path(self, rank: int) -> tuple[int, ...]:
         """The ports of a rank's transfer to the next of all rings together: a mesh of n has n - 1 rings, one for each link."""
         return self.egress[rank], self.ingress[(rank + 1) % len(self)]

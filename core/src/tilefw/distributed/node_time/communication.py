@@ -44,14 +44,21 @@ class Surroundings:
     rank: int
     rank_of: Callable[[int], int | None]
     answer: Callable[[int, int], float]
-    owners: dict[int, int | None] = field(default_factory=dict)
+    known: dict[int, int | None] = field(default_factory=dict)
 
-    def owner(self, chunk: int) -> int:
-        """Of a chunk of memory; what is in no heap is the rank's own."""
-        found = self.owners.get(chunk, -1)
-        if found == -1:
-            found = self.owners[chunk] = self.rank_of(chunk * CHUNK)
-        return self.rank if found is None else found
+    def owners_of(self, chunks: Sequence[int]) -> Mapping[int, int]:
+        """How many of the chunks, which are in order, each rank has; what is in no heap is the rank's own."""
+        if not chunks:
+            return {}
+        first, last = self._owner(chunks[0]), self._owner(chunks[-1])
+        if first == last:  # so are those between them: a heap is one stretch, and what is in none lies below all
+            return {self.rank if first is None else first: len(chunks)}
+        return Counter(self.rank if (owner := self._owner(chunk)) is None else owner for chunk in chunks)
+
+    def _owner(self, chunk: int) -> int | None:
+        if chunk not in self.known:
+            self.known[chunk] = self.rank_of(chunk * CHUNK)
+        return self.known[chunk]
 
 
 def communication(
@@ -76,7 +83,7 @@ def _event(
     answered = any(not isinstance(operand, Sink) for operand in instruction.destinations)
     far = 0.0
     for access in accesses:
-        peers = Counter(around.owner(chunk) for chunk in access.chunks)
+        peers = dict(around.owners_of(access.chunks))
         here = peers.pop(around.rank, 0)
         if not peers:
             continue
