@@ -5,6 +5,7 @@ from toy_system import toy
 
 from tilefw.distributed.links.fabric import mesh
 from tilefw.distributed.links.flows import Network
+from tilefw.distributed.links.overlap import TiledWork, overlapped
 from tilefw.distributed.links.ring import RingProtocol, ring_collective
 from tilefw.distributed.node_time import NodeTime
 from tilefw.distributed.node_time.communication import CommunicationEvent, Surroundings
@@ -153,6 +154,19 @@ def test_a_ring_of_puts_and_signals_is_the_ring_of_the_model_of_links(ranks):
     protocol = RingProtocol(RATE, 3 * LATENCY + WORD / RATE, size, 1, 0.0)
     ring_collective(network, toy().fabric(network, ranks), size, steps, protocol)
     assert time == pytest.approx(network.run(), rel=0.01)
+
+
+def test_tiles_that_are_sent_as_they_are_done_hide_their_transfers():
+    """Eight tiles of 10 us, each of which takes 10 us to its peer: in bulk one after the other, in one launch all but the last."""
+    tiles, cycles, nbytes = 8, 10_000, 1_000_000
+    idle = (1, [workgroup(0)])
+    bulk, _ = played(2, [(0, [workgroup(tiles * cycles)]), (0, [workgroup(0, put(0, 1, tiles * nbytes))]), idle])
+    puts = [put(cycles * (tile + 1), 1, nbytes) for tile in range(tiles)]
+    fused, found = played(2, [(0, [workgroup(tiles * cycles, *puts)]), idle])
+    assert bulk == pytest.approx(80 + 80 + 2 * LATENCY) and fused == pytest.approx(80 + 10 + 2 * LATENCY)
+    assert found["compute"] == pytest.approx(80) and found["transfers"] == pytest.approx(10 + LATENCY)
+    work = TiledWork(tiles, 10, nbytes, 1)
+    assert overlapped(toy(), 2, work, "bulk_synchronous") > overlapped(toy(), 2, work, "producer_consumer")
 
 
 def poll(moment, changed=False):
