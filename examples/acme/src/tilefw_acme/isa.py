@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tilefw.api import TargetInfo
 from tilefw.api.machine import EFFECT, JUMP, MOVE, PURE, InstructionTable, InstructionTraits, RegisterClass, from_dict
@@ -18,6 +18,7 @@ from tilefw.api.sim import Algebra
 from tilefw_acme.matrix import MATRICES, MatrixRow
 
 Meaning = Callable[..., Any]
+Scope = Literal["device", "system"]
 
 BITS = {"v": 32, "p": 1, "d": 64, "i": 32}  # of an operand, by its letter
 
@@ -65,10 +66,20 @@ def _store_shared(bits: int) -> Meaning:
 
 
 def _compare_swap(x: Algebra, base: Any, offset: Any, expected: Any, new: Any) -> Any:
-    """What is at the address becomes `new` if it is `expected`; the result is what was there. All accesses of the workgroup keep
-    their side of it."""
+    """What is at the address becomes `new` if it is `expected`; the result is what was there. It is done at the memory that all
+    chips of a node share, and orders no other access."""
     where = x.add(base, x.sign_extend(offset, 64))
-    return x.atomic("global", where, "compare_exchange", [expected, new], order="acq_rel")
+    return x.atomic("global", where, "compare_exchange", [expected, new], order="relaxed", scope="system")
+
+
+def _flush(scope: Scope) -> Callable[[Algebra], None]:
+    """The caches write back what the wave has stored, before its later accesses."""
+    return lambda x: x.fence("release", scope)
+
+
+def _refresh(scope: Scope) -> Callable[[Algebra], None]:
+    """The caches forget what they hold, before the wave's later loads."""
+    return lambda x: x.fence("acquire", scope)
 
 
 def _any(x: Algebra, a: Any) -> Any:
@@ -126,6 +137,10 @@ def _memory() -> dict[str, Row]:
         rows[f"sts{bits}"] = Row("", "viv", "shared", 1, _store_shared(bits), EFFECT)
     rows["cas32"] = Row("v", "divv", "memory", 40, _compare_swap, EFFECT)
     rows["cas64"] = Row("d", "didd", "memory", 40, _compare_swap, EFFECT)
+    scopes: tuple[Scope, ...] = ("device", "system")  # whose waves see what was stored, or have stored what is seen
+    for scope in scopes:
+        rows[f"flush.{scope}"] = Row("", "", "memory", 40, _flush(scope), EFFECT)
+        rows[f"refresh.{scope}"] = Row("", "", "memory", 40, _refresh(scope), EFFECT)
     return rows
 
 

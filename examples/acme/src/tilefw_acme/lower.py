@@ -167,10 +167,19 @@ class AcmeLanes(LaneChip):
         form = "w64" if access.type == "i64" else "w32"
         operands = [access.address, access.immediate, *(self.operand(code, operand) for operand in access.operands)]
         result = access.result or code.new_register(form)
+        if access.order in ("release", "acq_rel"):
+            self.fence(code, "release", access.scope)
         code.effect(f"cas{access.type[1:]}", [result], operands, predicate=access.predicate, buffer=access.buffer)
+        if access.order in ("acquire", "acq_rel"):
+            self.fence(code, "acquire", access.scope)
 
     def fence(self, code: Code, order: str, scope: str) -> None:
-        """Memory is one: every compare-and-swap keeps all accesses in order."""
+        """A processor's waves share a cache that is not coherent: what is stored is written back, what is held is dropped."""
+        reach = "system" if scope == "system" else "device"
+        if order in ("release", "acq_rel"):
+            code.effect(f"flush.{reach}", ())
+        if order in ("acquire", "acq_rel"):
+            code.effect(f"refresh.{reach}", ())
 
     def any_lane(self, code: Code, predicate: Element) -> Slice:
         return code.inst("any", "i1", self.operand(code, predicate))
