@@ -305,12 +305,13 @@ def test_nothing_of_the_result_s_way_out_can_be_left_out(removed: str):
         Module(changed, loader.find_target(TARGET)).only().launch((6,), [a, b, out, *TUTORIAL], checks="all")
 
 
-@pytest.mark.parametrize("columns, divided", [(256, True), (128, False)])
-def test_roles_come_by_themselves_where_a_processor_has_room_for_one_workgroup_alone(columns: int, divided: bool):
-    """Sums of 128x256 on 8 warps fill a processor; of 128x128 two workgroups run side by side, and stay whole."""
+@pytest.mark.parametrize("columns, stages, divided", [(256, 3, True), (128, 3, False), (256, 2, False)])
+def test_roles_come_by_themselves_where_a_processor_has_room_for_one_workgroup_alone(columns: int, stages: int, divided: bool):
+    """Sums of 128x256 on 8 warps fill a processor; of 128x128 two workgroups run side by side, and stay whole, as do rings of two
+    slots, where a copy would come beside one product alone."""
     a, b = _halves(4, (160, 208), (208, 256))
     out = np.zeros((160, 256), np.float16)
-    words = {**TUTORIAL_WORDS, "BM": 128, "BN": columns, "num_warps": 8, "num_stages": 3, "WISH": False}
+    words = {**TUTORIAL_WORDS, "BM": 128, "BN": columns, "num_warps": 8, "num_stages": stages, "WISH": False}
     result = tutorial[2 * 256 // columns,](a, b, out, 160, 256, 208, 208, 256, 256, **words, checks="all")
     np.testing.assert_allclose(out, a.astype(np.float32) @ b.astype(np.float32), rtol=2e-3, atol=2e-3)
     assert ("setmaxnreg.inc" in result.artifact.text) == divided

@@ -5,6 +5,8 @@ step, and the unit idles meanwhile. With roles each group waits for what it need
 
 - a copy engine makes all copies, which one wave starts: else as many waves copy as multiply, with registers for both;
 - at least two groups of waves multiply, with a unit that runs by itself;
+- the ring has three slots or more. Of two, one is read until its product is done, so that a copy comes beside one product alone,
+  and waits for the slowest group besides (64x256x128 blocks of f16 in two slots take a fifth longer by the model of time);
 - one workgroup is all that a processor has room for. Two side by side fill each other's pauses, and there is no room for them where
   registers are dealt out: a program that does so has all of a processor's.
 """
@@ -26,7 +28,7 @@ from tilefw.simt.software_pipeline.unit_products import is_for_units
 from tilefw.tile import types
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 
-_GROUPS = 2
+_GROUPS, _SLOTS = 2, 3
 
 
 def pays(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
@@ -35,7 +37,9 @@ def pays(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
     engine, units = engine_of(machine, loop), [atom.waves for atom in machine.chip.atoms if atom.asynchronous]
     if engine is None or not machine.chip.register_deal or not units or machine.waves < _GROUPS * min(units):
         return False
-    if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or set(plan[0].loads) != set(candidates(loop)):
+    if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or plan[0].slots < _SLOTS:
+        return False
+    if set(plan[0].loads) != set(candidates(loop)):
         return False
     return all(_is_the_engines(function, load, engine, accesses) for load in plan[0].loads) and _is_alone(loop, plan[0], accesses)
 
