@@ -16,7 +16,7 @@ from math import gcd
 from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
-from tilefw.machine.live_ranges import LiveRanges
+from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.opcodes import check_opcodes
 from tilefw.machine.spill_choice import Choice, Chooser, SlotReload, as_wholes, made_again
 from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass, Transfer
@@ -100,13 +100,15 @@ class Spiller:
         chooser = Chooser(self.function, ranges, self.table, self.model, now, reloads)
         slots: dict[Reg, _SpillSlot] = {}
         most = {file: pressure.available - spare.get(file, 0) for file, pressure in now.items()}
+        of_file: dict[str, dict[Reg, Sequence[LivePart]]] = {file: {} for file in self._files}
+        of_class = {cls: of_file[self.table.file(cls)] for cls in self.table.classes}
+        for reg, its in parts.items():
+            if reg not in self._stay or reg in reloads:
+                of_class[reg.cls][reg] = its
         for file in self._files:
             self._refuse_by_far(ranges, file, now)
             needed = {slot.holder for slot in slots.values() if slot.choice.loads}
-            its = {
-                reg: of for reg, of in parts.items()
-                if self.table.file(reg.cls) == file and reg not in needed and (reg not in self._stay or reg in reloads)
-            }
+            its = {reg: of for reg, of in of_file[file].items() if reg not in needed} if needed else of_file[file]
             found = self._settle(chooser.choose(file, most[file], its), ranges)
             self._count_lanes(found, ranges, now)
             slots |= found

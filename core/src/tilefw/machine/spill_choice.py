@@ -84,7 +84,8 @@ class _Option:
     `kept`: the points at which the register is in its file although it is spilled. `relieved`: columns of start, end and sign, the
     segments of the register, less these points. `gaps`: columns of start, end and weight, each from an access to the next one of
     its block if that reads; where the pressure in a gap is too high, the value is loaded at its end. `always`: the weights of all
-    other loads and of the stores. `price`: what a load or a store of weight 1 costs. A weight is that of the block, for each
+    other loads and of the stores. `price`: what a load or a store of weight 1 costs. `holding`: the pressure of the file that the
+    new slot takes registers of, None where it takes none. A weight is that of the block, for each
     smallest register that is loaded or stored: of a tuple only the part that an instruction names is.
     """
 
@@ -94,6 +95,7 @@ class _Option:
     gaps: Points
     always: int
     price: int
+    holding: SpillPressure | None
 
 
 @dataclass(slots=True)
@@ -199,21 +201,18 @@ class Chooser:
 
     def _has_room(self, option: _Option, segments: Sequence[Segment], first: int = -1) -> bool:
         """Whether there is room for the slot; `first` is a point of the segments at which to look first."""
-        slot_class, width = option.choice.slot_class, option.choice.reg.width
-        if not _in_registers(option.choice) or slot_class is None:
-            return True
-        pressure = self.pressures[self.table.file(slot_class.holder)]
-        return int(pressure.at[first]) + width <= pressure.available and pressure.has_room(segments, width)
+        pressure, width = option.holding, option.choice.reg.width
+        return pressure is None or (int(pressure.at[first]) + width <= pressure.available and pressure.has_room(segments, width))
 
     def _spill(self, option: _Option, parts: Sequence[LivePart], pressure: SpillPressure) -> None:
         """Count a register as out of its file, except where it is kept, and as in its slot."""
-        slot_class, reg = option.choice.slot_class, option.choice.reg
+        reg = option.choice.reg
         for part in parts:
             pressure.add(part.segments, -part.width)
-        pressure.at[list(option.kept)] += reg.width  # where it was live: these runs have changed already
-        if slot_class is not None and _in_registers(option.choice):
+        pressure.add_at(option.kept, reg.width)  # where it was live: these runs have changed already
+        if option.holding is not None:
             for part in parts:
-                self.pressures[self.table.file(slot_class.holder)].add(part.segments, part.width)
+                option.holding.add(part.segments, part.width)
 
     def _rematerialised(self, candidate: _Candidate) -> _Option | None:
         """The spilling of a register whose one writer may be repeated anywhere."""
@@ -264,7 +263,9 @@ class Chooser:
                 always += weight * access.writes
             last = access
         price = 1 if slot_class is None else slot_class.cost
-        return _Option(choice, frozenset(kept), _columns(relieved), _columns(gaps), always, price)
+        holder = _holder(choice)
+        holding = None if holder is None else self.pressures[self.table.file(holder)]
+        return _Option(choice, frozenset(kept), _columns(relieved), _columns(gaps), always, price, holding)
 
     def _in_place(self, reg: Reg, accesses: Sequence[RegisterAccess], slot_class: SpillSlotClass) -> list[RegisterAccess]:
         if slot_class.holder == MEMORY or slot_class.units != 1:
@@ -312,10 +313,12 @@ def _candidates(parts: Mapping[Reg, Sequence[LivePart]], excess: Excess) -> dict
     return {reg: _Candidate(reg, merged([segment for part in its for segment in part.segments])) for reg, its in found}
 
 
-def _in_registers(choice: Choice) -> bool:
-    """Whether a choice takes registers for a new slot."""
+def _holder(choice: Choice) -> str | None:
+    """The class of which a choice takes registers for a new slot, None for none."""
     slot_class = choice.slot_class
-    return slot_class is not None and slot_class.holder != MEMORY and slot_class.units == 1 and not choice.loads
+    if slot_class is None or slot_class.holder == MEMORY or slot_class.units != 1 or choice.loads:
+        return None
+    return slot_class.holder
 
 
 def _is_copy(inst: Inst, table: InstructionTable) -> bool:

@@ -6,7 +6,7 @@ in between stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,25 +24,34 @@ RUN = 256  # points
 class SpillPressure:
     """How many registers of a file are live `at` each point, and how many it has for values, `available`."""
 
-    __slots__ = ("_changed", "at", "available")
+    __slots__ = ("_changed", "_highest", "at", "available")
 
     def __init__(self, at: NDArray[np.int32], available: int) -> None:
         """`at`: a whole number of runs."""
         self.at = at
         self.available = available
         self._changed = np.ones(len(at) // RUN, np.bool_)
+        self._highest: int | None = None  # anywhere, where it is known
 
     def add(self, segments: Iterable[Segment], count: int) -> None:
         """Count so many registers more as live in the segments."""
         at, changed = self.at, self._changed
+        self._highest = None
         for start, end in segments:
             at[start:end] += count
             changed[start // RUN : (end - 1) // RUN + 1] = True
 
+    def add_at(self, points: Collection[int], count: int) -> None:
+        """Count so many registers more as live at points of runs that have changed already."""
+        self._highest = None
+        self.at[list(points)] += count
+
     def has_room(self, segments: Iterable[Segment], width: int) -> bool:
         """Whether so many registers are free in all of the segments."""
         most = self.available - width
-        return all(int(self.at[start:end].max()) <= most for start, end in segments)
+        if self._highest is None:
+            self._highest = int(self.at.max())
+        return self._highest <= most or all(int(self.at[start:end].max()) <= most for start, end in segments)
 
     def changed_runs(self) -> NDArray[np.intp]:
         """The runs whose pressure has changed since the last call."""

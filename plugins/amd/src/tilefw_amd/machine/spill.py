@@ -136,7 +136,15 @@ def accepts(isa: InstructionSet, inst: Inst, reg: Reg, cls: str) -> bool:
     if inst.opcode.startswith("move."):
         files = [_file_of(operand, reg, cls) for operand in (inst.defs[0], inst.uses[0])]
         return tuple(files) in COPIES
+    if cls == "a" and inst.opcode not in isa.own(_naming_accumulation):
+        return False  # as most do: choosing what to spill asks of every access
     return not steps(inst.opcode) and _encodes(isa, inst, reg, cls)
+
+
+def _naming_accumulation(isa: InstructionSet) -> frozenset[str]:
+    """The mnemonics of which a form has an operand that may be an accumulation register."""
+    named = isa.forms_by_mnemonic.items()
+    return frozenset(name for name, forms in named if any("a" in operand.kinds for form in forms for operand in form.operands))
 
 
 def _file_of(operand: Operand, reg: Reg, cls: str) -> str:
