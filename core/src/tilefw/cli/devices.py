@@ -57,7 +57,7 @@ def run_on_devices(args: argparse.Namespace) -> int:
     forms = [str(given.pop("form"))] if "form" in given else list(one.forms)
     if unknown := [form for form in forms if form not in one.forms]:
         raise UsageError(f"{one.name} has no form {unknown[0]!r}", code="TFW0902", help=f"its forms: {', '.join(one.forms)}")
-    system, unknown = _system(args.system, target)
+    system, unknown = _system(args.system, target, args.devices)
     if args.timeline:
         _check_timeline(args.timeline, forms, unknown)
     runs = [_run(one, (target, args.devices, system), form, given, keywords, unknown) for form in forms]
@@ -75,7 +75,7 @@ def require_no_collective(name: str) -> None:
         raise UsageError(f"{name} is a collective of several devices", code="TFW0917", help=f"tilefw run {name} --devices 4")
 
 
-def _system(name: str | None, target: str) -> tuple[System | None, str | None]:
+def _system(name: str | None, target: str, devices: int) -> tuple[System | None, str | None]:
     """The system that the devices are joined in, or why there is none: then the time of a run is not known. Raises UsageError for a
     name that is none, UnsupportedError TFW0666 for one beside a target without a model of time."""
     from tilefw.distributed.links.system import plugin_system
@@ -86,7 +86,10 @@ def _system(name: str | None, target: str) -> tuple[System | None, str | None]:
         find_target(target).backend.timing()
         return plugin_system(name), None
     try:
-        return default_system(target), None
+        usual = default_system(target)
+        if devices <= usual["ranks"]:
+            return usual, None
+        return None, f"{usual.name} has {usual['ranks']:.0f} devices: name a larger system by --system PLUGIN:NAME"
     except (UnsupportedError, UsageError) as error:
         return None, f"{error.message} ({error.code}){f': {error.help}' if error.help else ''}"
 
