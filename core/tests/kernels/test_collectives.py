@@ -68,6 +68,13 @@ def test_more_keys_than_there_is_room_for_are_refused() -> None:
         COLLECTIVES["distributed_decode"].run(node, q, k, v, node.array([np.array([length], np.int32) for length in (8, 9)]))
 
 
+def test_more_rows_than_an_expert_takes_are_refused() -> None:
+    arguments = COLLECTIVES["moe_dispatch_combine"].draw(np.random.default_rng(1), 2, 9, "float16")
+    node = tilefw.node("reference", 2)
+    with pytest.raises(tilefw.LaunchError, match="rows to one expert, which takes 2 of a rank"):
+        COLLECTIVES["moe_dispatch_combine"].run(node, *map(node.array, map(list, arguments)), capacity=2)
+
+
 def test_a_causal_ring_sees_the_positions_up_to_its_own() -> None:
     arguments = COLLECTIVES["ring_attention"].draw(np.random.default_rng(5), 2, 21, "float32")
     node = tilefw.node("amd-cdna3", 2)

@@ -17,6 +17,7 @@ from tilefw.kernels.distributed import (
     distributed_decode,
     matmul_all_reduce,
     matmul_reduce_scatter,
+    moe_dispatch_combine,
     pipeline_send_recv,
     reduce_scatter,
     ring_attention,
@@ -133,6 +134,10 @@ _ALL = (
     Collective(
         "pipeline_send_recv", pipeline_send_recv.FORMS, pipeline_send_recv.pipeline_send_recv, pipeline_send_recv.draw,
         pipeline_send_recv.expected, **_MATRICES,
+    ),
+    Collective(
+        "moe_dispatch_combine", moe_dispatch_combine.FORMS, moe_dispatch_combine.moe_dispatch_combine, moe_dispatch_combine.draw,
+        moe_dispatch_combine.expected, **_MATRICES,
     ),
 )
 COLLECTIVES: Mapping[str, Collective] = MappingProxyType({one.name: one for one in _ALL})
