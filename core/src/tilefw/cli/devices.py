@@ -119,7 +119,12 @@ def _run(
     for result in node.results:
         for name, value in result.counters.items():
             counters[name] = counters.get(name, 0) + value
-    time_of_devices = None if system is None else node_time(node, system)
+    time_of_devices = None
+    if system is not None:
+        try:
+            time_of_devices = node_time(node, system)
+        except UnsupportedError as error:  # of this code alone: its results are none the worse
+            unknown = f"{error.message} ({error.code})"
     wrong, checks = one.wrong(found, drawn), node.results[-1].checks
     return FormRun(form, wrong, seconds, checks, counters, time_of_devices, unknown)
 
@@ -179,7 +184,8 @@ def _write_timeline(path: str, title: str, run: FormRun) -> None:
     from tilefw.runtime.timeline_svg import picture
     from tilefw.runtime.timeline_trace import trace_events
 
-    assert run.time is not None, "checked before the run"
+    if run.time is None:
+        raise UsageError(f"there is no timeline where the time is not known: {run.unknown}", code="TFW0917")
     timeline = node_timeline(run.time)
     write_file(path, (picture(timeline, title) if path.endswith(".svg") else trace_events(timeline, title)).encode())
     print(f"the timeline is in {path}", file=sys.stderr)
