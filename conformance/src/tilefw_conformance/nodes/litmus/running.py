@@ -11,7 +11,7 @@ from tilefw.api.errors import CheckError
 from tilefw.kernels.index import KernelInfo, ParameterInfo
 from tilefw.tile.reference.accuracy import Comparison, compare
 from tilefw.tile.reference.value import EvaluatedValue
-from tilefw_conformance.nodes.litmus.table import NEEDED, ORDERS, TESTS, LitmusTest
+from tilefw_conformance.nodes.litmus.table import NEEDED, ORDERS, TESTS, KernelLitmusTest
 from tilefw_conformance.nodes.program import RACES, WEAK_MEMORY, NodeProgram, Stand
 
 SEEDS = 6
@@ -43,7 +43,7 @@ def program(name: str) -> NodeProgram | None:
     return NodeProgram(KernelInfo(f"node:{name}", test.summary, (order,)), lambda stand, given: _run(test, stand, given["order"]))
 
 
-def _run(test: LitmusTest, stand: Stand, order: str) -> Mapping[str, Comparison]:
+def _run(test: KernelLitmusTest, stand: Stand, order: str) -> Mapping[str, Comparison]:
     if order in test.right:
         checks = [check for check in (RACES, WEAK_MEMORY) if stand.makes(check) and (test.ordered or check != RACES)]
         shown = 0
@@ -58,7 +58,7 @@ def _run(test: LitmusTest, stand: Stand, order: str) -> Mapping[str, Comparison]
     return {"reported or shown": _is(int(found), 1)}
 
 
-def _reported(test: LitmusTest, stand: Stand, order: str) -> bool:
+def _reported(test: KernelLitmusTest, stand: Stand, order: str) -> bool:
     """Whether the check of races finds the program."""
     if not stand.makes(RACES):
         return False
@@ -72,7 +72,7 @@ def _reported(test: LitmusTest, stand: Stand, order: str) -> bool:
     return False
 
 
-def _outcomes(test: LitmusTest, stand: Stand, order: str, seed: int) -> int:
+def _outcomes(test: KernelLitmusTest, stand: Stand, order: str, seed: int) -> int:
     """Run the test once; how many elements have the outcome."""
     node, orders = stand.node(max(rank for rank, _ in test.programs) + 1), ORDERS[order]
     x, y = node.zeros((_N,), "int32", name="x"), node.zeros((_N,), "int32", name="y")
