@@ -15,6 +15,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.simt import lane
 from tilefw.simt.description import ChipDescription
 from tilefw.simt.software_pipeline.alias import LoopWrites
+from tilefw.tile.nested_ops import nested_ops
 from tilefw.tile.text.module import parse
 
 MIX: list[dict[str, Any]] = [
@@ -117,5 +118,5 @@ def test_loads_are_not_issued_before_an_atomic_that_acquires(order: str, may: bo
     (loop,) = [op for op in module.walk() if isinstance(op, ForOp)]
     (function,) = [op for op in module.walk() if isinstance(op, FuncOp)]
     a, b, _ = function.body.block.args
-    writes = LoopWrites(loop, disjoint=True)
+    writes = LoopWrites(nested_ops(loop), disjoint=True)
     assert (writes.may_write(a), writes.may_write(b)) == (may, True)

@@ -164,6 +164,32 @@ def test_a_wish_for_roles_that_is_not_followed_is_told(kernel: JITFunction):
 
 
 @tilefw.jit
+def waiting(a, out, flag, K, B: tl.constexpr, BEFORE: tl.constexpr):
+    at = tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    if BEFORE:
+        while tl.load(flag, volatile=True) == 0:
+            pass
+    for first in tl.range(0, K, B, warp_specialize=True):
+        tile = tl.load(a + (first + at)[:, None] * B + at[None, :])
+        acc = tl.dot(tile, tile, acc)
+    if not BEFORE:
+        while tl.load(flag, volatile=True) == 0:
+            pass
+    tl.store(out + at[:, None] * B + at[None, :], acc)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before the loop", "behind it"])
+def test_a_wait_for_another_program_stays_and_no_copy_comes_before_it(before: bool):
+    (a,) = _halves(3, (128, 64))
+    out, flag = np.zeros((64, 64), np.float32), np.ones(1, np.int32)
+    result = waiting[(1,)](a, out, flag, 128, B=64, BEFORE=before, target=TARGET, checks="all")
+    assert "ld.volatile" in result.artifact.text
+    assert ("mbarrier.arrive" in result.artifact.text) == (not before)
+    assert any("may wait for another program" in remark.message for remark in result.remarks) == before
+
+
+@tilefw.jit
 def two_loops(a, b, out, K, B: tl.constexpr):
     at = tl.arange(0, B)
     acc = tl.zeros((B, B), tl.float32)

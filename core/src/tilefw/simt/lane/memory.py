@@ -177,6 +177,11 @@ class MemoryOp(AccessOp):
         return "repeated" in self.properties
 
     @property
+    def fetches_anew(self) -> bool:
+        """Whether each access looks at memory, as those of tile ops that say so do."""
+        return "volatile" in self.properties or self.word("cache") == ".cv"
+
+    @property
     def accessed(self) -> Attribute:
         """The type of the loaded or stored elements."""
         value = self.part("value")

@@ -297,8 +297,10 @@ def _hand_over(block: Block) -> lane.HandOverOp:
 
 
 def _has_effect(op: Operation) -> bool:
-    """Whether an op does more than give values: loads, too, are there for those alone."""
-    return not isinstance(op, lane.LoadOp | lane.FragmentLoadOp | lane.AllocOp) and not is_side_effect_free(op)
+    """Whether an op does more than give values: loads, too, are there for those alone, if none waits for another program."""
+    if isinstance(op, lane.LoadOp):
+        return op.fetches_anew
+    return not isinstance(op, lane.FragmentLoadOp | lane.AllocOp) and not is_side_effect_free(op)
 
 
 def _renumber_threads(block: Block, first: int) -> None:

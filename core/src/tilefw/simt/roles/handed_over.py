@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tilefw.passes.side_effects import is_side_effect_free
+from tilefw.passes.side_effects import fetches_anew, is_side_effect_free
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.alias import LoopWrites
@@ -61,8 +61,10 @@ def why_not(
         return "another loop of the kernel copies to shared memory as well"
     if not all(isinstance(op, ForOp) for op in _around(loop)):
         return "the loop stands in a branch"
-    # Consumers come behind the outermost loop when all copies have landed; what stands before it they do beside the copies.
-    writes = LoopWrites(function, accesses.machine.disjoint, last=[loop, *_around(loop)][-1])
+    beside = _beside_copies(function, loop)
+    if any(not op.regions and fetches_anew(op) for op in beside):
+        return "the kernel may wait for another program, and copies would not"
+    writes = LoopWrites(beside, accesses.machine.disjoint)
     if any(writes.may_write(load.pointer if isinstance(load, ops.LoadOp) else load.base) for load in candidates(loop)):
         return "the kernel may write what the loop reads"
     if too_many := _too_many_waves(loop, accesses):
@@ -73,6 +75,13 @@ def why_not(
     if not _is_computable([*bounds, *(operand for load in plan[0].loads for operand in load.operands)], function):
         return "its bounds, or the addresses of its loads, depend on loads or branches"
     return None
+
+
+def _beside_copies(function: FuncOp, loop: ForOp) -> Sequence[Operation]:
+    """What consumers may do while the producer copies: all that stands before the outermost loop or in it. They come behind it when
+    all copies have landed."""
+    inside, outermost = nested_ops(function), [loop, *_around(loop)][-1]
+    return inside[: inside.index(outermost) + len(nested_ops(outermost))]
 
 
 def _too_many_waves(loop: ForOp, accesses: Accesses) -> str | None:

@@ -7,27 +7,23 @@ are: no load may be issued before it.
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.dialects.scf import ForOp
+from collections.abc import Sequence
+
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.passes.pointer_origins import arguments_of, written_pointer
 from tilefw.passes.side_effects import may_write
-from tilefw.tile.nested_ops import nested_ops
 
 
 class LoopWrites:
-    """What the ops of a loop, or of a whole kernel up to the end of its op `last`, may write: arguments of the kernel, or anything
-    at all."""
+    """What ops, of a loop or of more of a kernel, may write: arguments of the kernel, or anything at all."""
 
-    def __init__(self, loop: ForOp | FuncOp, disjoint: bool, last: Operation | None = None) -> None:
+    def __init__(self, inside: Sequence[Operation], disjoint: bool) -> None:
         self._disjoint = disjoint
         self._written: set[SSAValue] = set()
         self._anything = False
-        within = nested_ops(loop)
-        if last is not None:
-            within = within[: within.index(last) + len(nested_ops(last))]
-        for op in within:
+        for op in inside:
             if not op.regions and not isinstance(op, ReturnOp) and may_write(op):
                 self._add(op)
 

@@ -127,7 +127,7 @@ def plan(loop: ForOp, stages: int, accesses: Accesses, disjoint: bool) -> Plan:
     """How to pipeline a loop: copies first; empty when nothing in it can be issued early."""
     if stages < 2:
         return ()
-    writes = LoopWrites(loop, disjoint)
+    writes = LoopWrites(nested_ops(loop), disjoint)
     loads = [load for load in candidates(loop) if _reaches(loop, load, writes, ())]
     ringed = copied(loads, accesses)
     chains: list[LoadChain] = []
