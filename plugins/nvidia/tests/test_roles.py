@@ -343,6 +343,16 @@ def test_roles_come_by_themselves_where_a_processor_has_room_for_one_workgroup_a
     assert ("setmaxnreg.inc" in result.artifact.text) == divided
 
 
+@pytest.mark.parametrize("most", [160, 255])
+def test_registers_are_not_dealt_out_where_the_launch_says_how_many_a_thread_has(most: int):
+    """384 threads of 160 have fewer than 128 of 40 and 256 of 232 want, and of 255 more than a processor has."""
+    a, b = _halves(4, (160, 208), (208, 256))
+    words = {**TUTORIAL_WORDS, "BM": 128, "BN": 256, "num_warps": 8, "num_stages": 3, "WISH": False, "maxnreg": most}
+    out = np.zeros((160, 256), np.float16)
+    text = tutorial.warmup(a, b, out, 160, 256, 208, 208, 256, 256, **words, grid=(2,)).artifact.text
+    assert "setmaxnreg" not in text and ".reqntid 256, 1, 1" in text and f".maxnreg {most}" in text
+
+
 def test_what_is_stored_behind_the_loop_may_be_in_memory_that_the_loop_read():
     """The result begins where the last row of `a` lies: all copies have landed when it is stored."""
     a, b = _halves(4, (160, 208), (208, 256))

@@ -29,7 +29,7 @@ class NvidiaBackend(SimtBackend):
     def chip(self, options: CompileOptions) -> LaneChip:
         from tilefw_nvidia.select.lanes import PtxChip
 
-        return PtxChip(self.described, options.enable_fp_fusion)
+        return PtxChip(self.described, options.enable_fp_fusion, deals=options.maxnreg is None)
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
         from tilefw_nvidia.select.warp_reductions import ReduceWarps

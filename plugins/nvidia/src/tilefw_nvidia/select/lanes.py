@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import ClassVar
 
@@ -108,14 +109,15 @@ _ALL_LANES = -1  # the membermask of a whole warp
 
 
 class PtxChip(LaneChip):
-    """One chip; `fusion` lets ptxas contract multiply and add."""
+    """One chip; `fusion` lets ptxas contract multiply and add. `deals`: warps may hand registers to others, as the launch does not
+    say how many a thread has: a thread that asks for more than all have together would wait forever."""
 
     table = TABLE
     byte_pairs = early_ends = True
     forms: ClassVar = {"i1": ("p", 1, 1), "e8": ("r", 1, 1), "e16": ("rs", 1, 1), "w32": ("r", 1, 1), "w64": ("rd", 1, 1)}
 
-    def __init__(self, chip: Chip, fusion: bool) -> None:
-        self.facts = facts = description(chip)
+    def __init__(self, chip: Chip, fusion: bool, deals: bool = True) -> None:
+        self.facts = facts = description(chip) if deals else replace(description(chip), register_deal=0)
         self.chip = chip
         self.name, self.lanes = facts.name, facts.lanes
         self.pointer_bits, self.access_bytes = facts.pointer_bits, facts.access_bytes
