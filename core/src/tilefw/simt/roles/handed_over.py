@@ -94,10 +94,15 @@ def _too_many_waves(loop: ForOp, accesses: Accesses) -> str | None:
         return f"a workgroup has no {threads} threads"
     if not chip.processor_registers:
         return None
-    sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
-    needed = chip.role_registers.beside_sums + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
-    each = min(chip.registers, chip.processor_registers // threads)
+    needed, each = registers_wanted(loop, accesses), min(chip.registers, chip.processor_registers // threads)
     return f"{threads} threads have {each} registers each, and its sums want {needed}" if needed > each else None
+
+
+def registers_wanted(loop: ForOp, accesses: Accesses) -> int:
+    """What a lane that multiplies takes: the sums that the loop carries, and what is beside them."""
+    chip, threads = accesses.machine.chip, accesses.machine.threads
+    sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
+    return chip.role_registers.beside_sums + sum(accesses.bytes(type) for type in sums) // threads // 4
 
 
 def _is_for_engine(load: Load, accesses: Accesses) -> bool:

@@ -21,6 +21,7 @@ from xdsl.dialects.scf import ForOp
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.description import CopyEngine
 from tilefw.simt.lower.described_array import array_of, engine_of
+from tilefw.simt.roles.handed_over import registers_wanted
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.invariants_to_shared import bytes_wanted
 from tilefw.simt.software_pipeline.plan import LoadChain, Plan, PrefetchStorage, candidates
@@ -60,7 +61,6 @@ def _is_alone(loop: ForOp, chain: LoadChain, accesses: Accesses) -> bool:
     ring = chain.slots * sum(accesses.bytes(load.result.type) for load in chain.loads)
     taken = ring + bytes_wanted(loop, machine) + chip.system_shared_bytes
     by_memory = chip.processor_shared_bytes // taken if chip.processor_shared_bytes else 1
-    sums = [v.type for v in loop.iter_args if types.is_tile(v.type) and not types.is_pointer(v.type)]
-    each = chip.role_registers.beside_sums + sum(accesses.bytes(type) for type in sums) // machine.threads // 4
+    each = max(1, registers_wanted(loop, accesses))
     by_registers = chip.processor_registers // (each * machine.threads) if chip.processor_registers else 1
     return min(by_memory, by_registers) <= 1
