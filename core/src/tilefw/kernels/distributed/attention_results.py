@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilefw.kernels.distributed.rank_results import SINGLE, TINY, RankResult, wide
+from tilefw.kernels.distributed.rank_results import ROUNDING, SINGLE, TINY, RankResult, wide
 
-# Half a unit in the last place, and half the least subnormal number, of weights that go to a matrix unit; fp32 stays as it is.
-_WEIGHTS = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 2.0**-134), "float32": (0.0, 0.0)}
+_WEIGHTS = {**ROUNDING, "float32": (0.0, 0.0)}  # of weights that go to a matrix unit; fp32 stays as it is
 
 
 def attended(

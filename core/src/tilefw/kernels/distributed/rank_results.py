@@ -15,7 +15,7 @@ SINGLE = 2.0**-24
 TINY = 1e-300
 """A bound of nothing but a result's own rounding; a bound of zero says that the result is exact."""
 # Half a unit in the last place, and half the least subnormal number.
-_ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 2.0**-134), "float32": (SINGLE, 2.0**-150)}
+ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 2.0**-134), "float32": (SINGLE, 2.0**-150)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,16 @@ class RankResult:
 
     def bound_of(self, dtype: np.dtype[Any]) -> np.ndarray:
         """The bound with the rounding to a result's own type."""
-        half, least = _ROUNDING[dtype.name]
-        return np.where(self.bound > 0, self.bound + half * (np.abs(self.value) + self.bound) + least, 0)
+        return np.where(self.bound > 0, rounded_to(dtype, self), 0)
 
     def part(self, ranks: int, rank: int) -> RankResult:
         """A rank's part of it along the first axis."""
         return RankResult(np.split(self.value, ranks)[rank], np.split(self.bound, ranks)[rank])
 
 
-def rounded_to(dtype: np.dtype, result: RankResult) -> np.ndarray:
+def rounded_to(dtype: np.dtype[Any], result: RankResult) -> np.ndarray:
     """The greatest error of a result that is rounded to a type."""
-    half, least = _ROUNDING[dtype.name]
+    half, least = ROUNDING[dtype.name]
     return result.bound + half * (np.abs(result.value) + result.bound) + least
 
 
