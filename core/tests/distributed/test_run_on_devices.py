@@ -30,7 +30,7 @@ def test_a_target_without_a_model_of_time_says_that_the_time_is_not_known(capsys
 
 
 def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
-    def off(self, results, arguments):
+    def off(self, results, arguments, launch):
         return [1] if np.size(results[1]) else []
 
     monkeypatch.setattr(index.Collective, "wrong", off)
@@ -38,10 +38,20 @@ def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
     assert code == 1 and "FAIL" in out and "beyond the bounds on the ranks 1" in out
 
 
+@pytest.mark.parametrize("name, said", [("ring_attention", "causal=True"), ("rmsnorm_all_reduce", "eps=0.5")])
+def test_a_launch_is_judged_by_what_its_keywords_ask_for(capsys, name, said):
+    words = [name, "--devices", "2", "--target", "reference", "--param", "n=9", "form=bulk", said]
+    assert run(capsys, *words)[0] == 0
+
+
 @pytest.mark.parametrize("words, said", [
     (["al_reduce", "--devices", "2"], "did you mean 'all_reduce'?"),
     (["all_reduce", "--devices", "2", "--param", "form=x"], "its forms: one_shot, two_shot, ring"),
     (["all_reduce", "--devices", "2", "--param", "n=0"], "n is a whole number from 1"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--param", "programs=0"], "programs is a whole number from 1"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--param", "block=2.5"], "block is a whole number from 1, not"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--param", "x=1"], "'x' of all_reduce is no parameter"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--param", "out_dtype=int32"], "adds up in fp32, not in int32"),
     (["all_reduce", "--devices", "99"], "a node has from 1 to 64 ranks"),
     (["all_reduce", "--devices", "2", "--tuned"], "--tuned does not go with --devices"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--system", "no:such"], "reference has no model of time"),

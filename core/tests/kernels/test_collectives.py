@@ -10,7 +10,6 @@ import pytest
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed import ring_attention
 from tilefw.kernels.distributed.index import COLLECTIVES, Collective
 
 _FORMS = [(name, form) for name, one in COLLECTIVES.items() for form in one.forms]
@@ -40,6 +39,24 @@ def test_a_ring_of_one_rank_sends_nothing() -> None:
     node = tilefw.node("reference", 1)
     x = node.array(np.arange(777, dtype=np.float32))
     assert (COLLECTIVES["all_reduce"].run(node, x, "ring", checks="all")[0] == x[0]).all()
+
+
+@pytest.mark.parametrize("name", list(COLLECTIVES))
+def test_a_form_that_there_is_not_is_refused(name: str) -> None:
+    """By a collective that a program calls too, where another form would be right as well and go unnoticed."""
+    one, node = COLLECTIVES[name], tilefw.node("reference", 2)
+    arguments = one.draw(np.random.default_rng(1), 2, 3, one.dtypes[0])
+    with pytest.raises(tilefw.UsageError, match=f"{name} has no form 'bulky'"):
+        one.run(node, *map(node.array, map(list, arguments)), "bulky")
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "reduce_scatter", "rmsnorm_all_reduce"])
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+def test_terms_that_fp32_does_not_hold_are_refused(name: str, dtype: str) -> None:
+    node = tilefw.node("reference", 2)
+    arrays = [node.full((2, 4), 2**24 + 1, dtype), node.zeros((4,))][: 1 + ("norm" in name)]
+    with pytest.raises(tilefw.LaunchError, match=f"{name} adds up in fp32, not in {dtype}"):
+        COLLECTIVES[name].run(node, *arrays)
 
 
 @pytest.mark.parametrize("name", ["all_to_all", "reduce_scatter", "matmul_reduce_scatter"])
@@ -76,11 +93,11 @@ def test_more_rows_than_an_expert_takes_are_refused() -> None:
 
 
 def test_a_causal_ring_sees_the_positions_up_to_its_own() -> None:
-    arguments = COLLECTIVES["ring_attention"].draw(np.random.default_rng(5), 2, 21, "float32")
-    node = tilefw.node("amd-cdna3", 2)
-    found = ring_attention.ring_attention(node, *map(node.array, map(list, arguments)), causal=True, seed=5, checks="all")
-    expected = ring_attention.expected(*arguments, causal=True)
-    assert all(one.holds(found[rank]) for rank, one in enumerate(expected))
+    one, node = COLLECTIVES["ring_attention"], tilefw.node("amd-cdna3", 2)
+    arguments = one.draw(np.random.default_rng(5), 2, 21, "float32")
+    found = one.run(node, *map(node.array, map(list, arguments)), causal=True, seed=5, checks="all")
+    assert one.wrong(found, arguments, {"causal": True}) == []
+    assert one.wrong(found, arguments) == [0, 1]
 
 
 @pytest.mark.parametrize("name", list(COLLECTIVES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 import sys
 import time
@@ -40,6 +41,7 @@ class FormRun:
 def run_on_devices(args: argparse.Namespace) -> int:
     """The exit code. Raises UsageError, and what launches raise: a check's finding on a rank, a deadlock."""
     from tilefw.kernels.distributed.index import COLLECTIVES
+    from tilefw.kernels.distributed.requirements import require_form
     from tilefw.runtime import config
 
     for name in _REFUSED:
@@ -55,8 +57,8 @@ def run_on_devices(args: argparse.Namespace) -> int:
     keywords = {name: value for name, value in execution(args).items() if name != "executor"}
     given = {"n": one.n, "dtype": one.dtypes[0]} | literals(args.param)
     forms = [str(given.pop("form"))] if "form" in given else list(one.forms)
-    if unknown := [form for form in forms if form not in one.forms]:
-        raise UsageError(f"{one.name} has no form {unknown[0]!r}", code="TFW0902", help=f"its forms: {', '.join(one.forms)}")
+    require_form(one.name, forms[0], one.forms, n=given["n"])
+    _require_no_argument(one, given)
     system, unknown = _system(args.system, target, args.devices)
     if args.timeline:
         _check_timeline(args.timeline, forms, unknown)
@@ -73,6 +75,14 @@ def require_no_collective(name: str) -> None:
 
     if name in COLLECTIVES:
         raise UsageError(f"{name} is a collective of several devices", code="TFW0917", help=f"tilefw run {name} --devices 4")
+
+
+def _require_no_argument(one: Collective, given: Mapping[str, Any]) -> None:
+    """Raises UsageError for a parameter that is one of the collective's arrays, or the node: these are made here."""
+    positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    for name, parameter in inspect.signature(one.run).parameters.items():
+        if parameter.kind is positional and name in given:
+            raise UsageError(f"'{name}' of {one.name} is no parameter: it is drawn, by --seed", code="TFW0917")
 
 
 def _system(name: str | None, target: str, devices: int) -> tuple[System | None, str | None]:
@@ -105,15 +115,13 @@ def _run(
 
     target, devices, system = where
     n, dtype = given["n"], given["dtype"]
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise UsageError(f"n is a whole number from 1, not {n!r}", code="TFW0902")
     if dtype not in one.dtypes:
         raise UsageError(f"dtype of {one.name} is {' or '.join(one.dtypes)}, not {dtype!r}", code="TFW0902")
     drawn = one.draw(np.random.default_rng(keywords.get("seed", 0)), devices, n, dtype)
     node = tilefw.node(target, devices, trace=system is not None)
-    shaping = {name: value for name, value in given.items() if name not in ("n", "dtype")}
+    launch = {**{name: value for name, value in given.items() if name not in ("n", "dtype")}, **keywords}
     began = time.perf_counter()
-    found = one.run(node, *[node.array(list(arrays)) for arrays in drawn], form, **shaping, **keywords)
+    found = one.run(node, *[node.array(list(arrays)) for arrays in drawn], form, **launch)
     seconds = time.perf_counter() - began
     counters: dict[str, int] = {}
     for result in node.results:
@@ -125,7 +133,7 @@ def _run(
             time_of_devices = node_time(node, system)
         except UnsupportedError as error:  # of this code alone: its results are none the worse
             unknown = f"{error.message} ({error.code})"
-    wrong, checks = one.wrong(found, drawn), node.results[-1].checks
+    wrong, checks = one.wrong(found, drawn, launch), node.results[-1].checks
     return FormRun(form, wrong, seconds, checks, counters, time_of_devices, unknown)
 
 

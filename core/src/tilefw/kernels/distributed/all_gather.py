@@ -8,6 +8,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.meeting import SymmetricNode, meet, store_to_all, words
+from tilefw.kernels.distributed.requirements import require_form
 
 
 @tilefw.jit
@@ -37,6 +38,7 @@ FORMS = {"push": gather_by_push, "pull": gather_by_pull}
 
 def all_gather(node: SymmetricNode, x: Any, form: str = "push", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """The ranks' arrays x one behind the other, on every rank."""
+    require_form("all_gather", form, FORMS, programs=programs, block=block)
     n = x[0].size
     out = node.zeros((node.num_ranks * n,), x[0].dtype, name="gathered")
     node.launch(FORMS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)

@@ -13,7 +13,8 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, require_shape, store_to_all, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, store_to_all, words
+from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
 
 
@@ -102,6 +103,7 @@ def all_gather_matmul(
     node: SymmetricNode, a: Any, b: Any, form: str = "specialised", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:
     """(the ranks' rows a one behind the other) · b on every rank, in b's type; all are of one float type."""
+    require_form("all_gather_matmul", form, FORMS, programs=programs, block=block)
     m, k = require_shape("a", a, (None, None))
     _, n = require_shape("b", b, (k, None))
     c = node.zeros((node.num_ranks * m, n), b[0].dtype, name="c")

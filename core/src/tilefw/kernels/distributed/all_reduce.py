@@ -13,6 +13,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.meeting import SymmetricNode, meet, store_to_all, sum_of_ranks, words
+from tilefw.kernels.distributed.requirements import require_form, require_summed
 
 
 @tilefw.jit
@@ -69,7 +70,8 @@ def reduce_round_a_ring(x_ptr, out_ptr, words_ptr, slots_ptr, flags_ptr, n, BLOC
     meet(words_ptr)
 
 
-FORMS = {"one_shot": reduce_in_one_shot, "two_shot": reduce_in_two_shots}
+SHOTS = {"one_shot": reduce_in_one_shot, "two_shot": reduce_in_two_shots}
+FORMS = (*SHOTS, "ring")
 
 
 def all_reduce(
@@ -77,10 +79,12 @@ def all_reduce(
     **launch: Any,
 ) -> Any:
     """The sum of the arrays x on every rank, of one form's bits on all of them, in x's type unless out_dtype says another."""
+    require_form("all_reduce", form, FORMS, programs=programs, block=block)
     n, ranks = x[0].size, node.num_ranks
     out = node.zeros((n,), out_dtype or x[0].dtype, name="sums")
+    require_summed("all_reduce", x[0].dtype, out[0].dtype)
     if form != "ring":
-        node.launch(FORMS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)
+        node.launch(SHOTS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)
         return out
     groups = tilefw.cdiv(n, block * ranks)
     slots = node.zeros((groups, ranks, block), "float32", name="slots of the ring")

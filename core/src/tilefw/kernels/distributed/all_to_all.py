@@ -8,6 +8,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.meeting import SymmetricNode, meet, part, words
+from tilefw.kernels.distributed.requirements import require_form
 
 
 @tilefw.jit
@@ -28,6 +29,7 @@ FORMS = {"push": exchange_parts}
 
 def all_to_all(node: SymmetricNode, x: Any, form: str = "push", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """The parts for each rank; x divides into as many parts as there are ranks."""
+    require_form("all_to_all", form, FORMS, programs=programs, block=block)
     n = part(node, x[0].size)
     out = node.zeros((x[0].size,), x[0].dtype, name="exchanged")
     node.launch(FORMS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)

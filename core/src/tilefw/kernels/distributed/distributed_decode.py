@@ -18,15 +18,9 @@ import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
 from tilefw.kernels.distributed.attention_results import attended
-from tilefw.kernels.distributed.meeting import (
-    SymmetricNode,
-    launch_together,
-    others,
-    require_counts,
-    require_shape,
-    store_to_all,
-)
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, others, store_to_all
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, normal
+from tilefw.kernels.distributed.requirements import require_counts, require_form, require_shape
 from tilefw.kernels.online_softmax import base_two, take_scores
 
 
@@ -119,6 +113,7 @@ def distributed_decode(
 ) -> Any:
     """softmax(q · kᵀ / √d) · v on every rank. q, the same on all, is (sequences, heads, d); k and v are (sequences, heads of keys,
     capacity, d), of which a rank has `lengths` of each sequence. Raises LaunchError TFW0872."""
+    require_form("distributed_decode", form, FORMS, programs=programs, block=block)
     sequences, kv_heads, capacity, d = shape = require_shape("k", k, (None, None, None, None))
     require_shape("v", v, shape)
     require_shape("lengths", lengths, (sequences,))

@@ -24,15 +24,15 @@ from tilefw.kernels.distributed import (
     rmsnorm_all_reduce,
 )
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, exact, multiplied, normal, summed
-
-FLOATS = ("float32", "float16", "bfloat16")
+from tilefw.kernels.distributed.requirements import SUMMED
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
     """`run(node, *symmetric arrays, form, **launch keywords)`. `draw` makes each argument's arrays, by a generator, for so many
     ranks, `n` elements, rows or the like of each (`counts` says of what), and an element type of `dtypes`, the usual one first.
-    `n` is the usual size, `small` one of which few programs have work, and which no block divides."""
+    `n` is the usual size, `small` one of which few programs have work, and which no block divides. Launch keywords of `meaning`
+    change what is expected."""
 
     name: str
     forms: tuple[str, ...]
@@ -42,11 +42,13 @@ class Collective:
     counts: str = "elements"
     n: int = 1000
     small: int = 777
-    dtypes: tuple[str, ...] = FLOATS
+    dtypes: tuple[str, ...] = SUMMED
+    meaning: tuple[str, ...] = ()
 
-    def wrong(self, results: Any, arguments: tuple[Arrays, ...]) -> list[int]:
-        """The ranks whose results are beyond the bounds."""
-        return [rank for rank, one in enumerate(self.expected(*arguments)) if not one.holds(results[rank])]
+    def wrong(self, results: Any, arguments: tuple[Arrays, ...], launch: Mapping[str, Any] = MappingProxyType({})) -> list[int]:
+        """The ranks whose results, of a launch with these keywords, are beyond the bounds."""
+        said = {name: launch[name] for name in self.meaning if name in launch}
+        return [rank for rank, one in enumerate(self.expected(*arguments, **said)) if not one.holds(results[rank])]
 
 
 def _parts(rng: np.random.Generator, ranks: int, n: int, dtype: str) -> tuple[Arrays, ...]:
@@ -101,10 +103,11 @@ def _reduced_products(a: Arrays, b: Arrays) -> list[RankResult]:
 
 
 _MATRICES: Mapping[str, Any] = {"counts": "rows", "n": 64, "small": 45, "dtypes": ("float16", "bfloat16", "float32")}
-_ROWS: Mapping[str, Any] = {"counts": "rows", "n": 64, "small": 45}
+_POSITIONS: Mapping[str, Any] = {**_MATRICES, "counts": "positions", "meaning": ("causal",)}
+_KEYS: Mapping[str, Any] = {**_MATRICES, "counts": "keys"}
 _ALL = (
     Collective("all_gather", tuple(all_gather.FORMS), all_gather.all_gather, _parts, _gathered),
-    Collective("all_reduce", (*all_reduce.FORMS, "ring"), all_reduce.all_reduce, _parts, _reduced),
+    Collective("all_reduce", all_reduce.FORMS, all_reduce.all_reduce, _parts, _reduced),
     Collective("all_to_all", tuple(all_to_all.FORMS), all_to_all.all_to_all, _parts_for_each, _exchanged),
     Collective("reduce_scatter", tuple(reduce_scatter.FORMS), reduce_scatter.reduce_scatter, _parts_for_each, _scattered),
     Collective(
@@ -121,15 +124,15 @@ _ALL = (
     ),
     Collective(
         "rmsnorm_all_reduce", rmsnorm_all_reduce.FORMS, rmsnorm_all_reduce.rmsnorm_all_reduce, rmsnorm_all_reduce.draw,
-        rmsnorm_all_reduce.expected, **_ROWS,
+        rmsnorm_all_reduce.expected, counts="rows", n=64, small=45, meaning=("eps",),
     ),
     Collective(
         "ring_attention", ring_attention.FORMS, ring_attention.ring_attention, ring_attention.draw, ring_attention.expected,
-        counts="positions", n=64, small=45, dtypes=("float16", "bfloat16", "float32"),
+        **_POSITIONS,
     ),
     Collective(
         "distributed_decode", distributed_decode.FORMS, distributed_decode.distributed_decode, distributed_decode.draw,
-        distributed_decode.expected, counts="keys", n=64, small=45, dtypes=("float16", "bfloat16", "float32"),
+        distributed_decode.expected, **_KEYS,
     ),
     Collective(
         "pipeline_send_recv", pipeline_send_recv.FORMS, pipeline_send_recv.pipeline_send_recv, pipeline_send_recv.draw,

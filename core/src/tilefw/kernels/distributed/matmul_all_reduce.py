@@ -14,16 +14,8 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_reduce import all_reduce
-from tilefw.kernels.distributed.meeting import (
-    SymmetricNode,
-    launch_together,
-    meet,
-    others,
-    require_shape,
-    store_to_all,
-    sum_of_ranks,
-    words,
-)
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, store_to_all, sum_of_ranks, words
+from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
 
 
@@ -103,6 +95,7 @@ def matmul_all_reduce(
     node: SymmetricNode, a: Any, b: Any, form: str = "fused", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:
     """The sum over ranks of a · b on every rank, in fp32; a and b are each rank's share of the inner dimension."""
+    require_form("matmul_all_reduce", form, FORMS, programs=programs, block=block)
     m, k = require_shape("a", a, (None, None))
     _, n = require_shape("b", b, (k, None))
     parts = node.zeros((m, n), "float32", name="products")

@@ -13,8 +13,9 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.matmul_all_reduce import multiply
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, others, part, require_shape
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, others, part
 from tilefw.kernels.distributed.reduce_scatter import reduce_scatter
+from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
 
 
@@ -87,6 +88,7 @@ def matmul_reduce_scatter(
     node: SymmetricNode, a: Any, b: Any, form: str = "fused", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:
     """Rows r of the sum over ranks of a · b on rank r, in fp32; a has as many rows for each rank."""
+    require_form("matmul_reduce_scatter", form, FORMS, programs=programs, block=block)
     rows, k = require_shape("a", a, (None, None))
     _, n = require_shape("b", b, (k, None))
     m = part(node, rows)

@@ -57,28 +57,6 @@ def part(node: SymmetricNode, extent: int) -> int:
     return extent // node.num_ranks
 
 
-def require_shape(name: str, array: Any, shape: tuple[int | None, ...]) -> tuple[int, ...]:
-    """The array's shape, if it has these extents; None is any. Raises LaunchError TFW0872."""
-    found = tuple(array[0].shape)
-    if len(found) != len(shape) or any(asked not in (None, extent) for asked, extent in zip(shape, found, strict=True)):
-        wanted = ", ".join("any" if asked is None else str(asked) for asked in shape)
-        raise LaunchError(
-            f"{name} has the shape {found}, which does not go with the other arrays", code="TFW0872",
-            help=f"its extents are to be ({wanted})",
-        )
-    return found
-
-
-def require_counts(name: str, counts: Any, most: int) -> None:
-    """Raises LaunchError TFW0872 where a rank's counts are beyond what there is room for."""
-    for rank, held in enumerate(counts):
-        if held.size and not 0 <= held.min() <= held.max() <= most:
-            raise LaunchError(
-                f"{name} of rank {rank} are from {held.min()} to {held.max()}, and there is room for {most}", code="TFW0872",
-                help="make the buffers larger, or the counts smaller",
-            )
-
-
 def words(node: SymmetricNode, programs: int) -> Any:
     """Those for a launch of so many programs a rank."""
     return node.zeros((WORDS * programs,), "int64", name="meeting words")

@@ -15,8 +15,9 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, require_shape
+from tilefw.kernels.distributed.meeting import SymmetricNode
 from tilefw.kernels.distributed.rank_results import SINGLE, TINY, Arrays, RankResult, normal, wide
+from tilefw.kernels.distributed.requirements import require_form, require_shape
 
 LARGEST = tl.constexpr(7)  # the exponent of a row's greatest element when it is sent
 
@@ -107,6 +108,7 @@ def moe_dispatch_combine(
 ) -> Any:
     """Rows of x (rows, d), each the sum over its choices (rows, top) of weight times the chosen expert's product; w (experts of the
     rank, d, d). `capacity` is how many rows an expert takes of a rank. Raises LaunchError TFW0872."""
+    require_form("moe_dispatch_combine", form, FORMS, programs=programs, block=block, capacity=1 if capacity is None else capacity)
     n, d = require_shape("x", x, (None, None))
     _, top = require_shape("chosen", chosen, (n, None))
     require_shape("weights", weights, (n, top))

@@ -14,8 +14,9 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, require_shape
+from tilefw.kernels.distributed.meeting import SymmetricNode
 from tilefw.kernels.distributed.rank_results import SINGLE, TINY, Arrays, RankResult, normal, rounded_to, wide
+from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at
 
 
@@ -71,10 +72,9 @@ def pipeline_send_recv(
 ) -> Any:
     """What each rank's stage makes of rank 0's batches x (batches, m, k), kept there in x's type: x · w of rank 0, this · w of rank
     1, … Raises LaunchError TFW0872."""
+    require_form("pipeline_send_recv", form, FORMS, programs=programs, block=block, slots=slots)
     batches, m, k = shape = require_shape("x", x, (None, None, None))
     require_shape("w", w, (k, k))
-    if slots < 1:
-        raise tilefw.LaunchError(f"a pipeline has a slot at least, not {slots}", code="TFW0872")
     held = batches if form == "bulk" else min(slots, batches)
     out, room = node.zeros(shape, x.dtype, name="what stages made"), node.zeros((held, m, k), x.dtype, name="slots")
     filled = node.zeros((held, tilefw.cdiv(m, block)), "int32", name="filled")

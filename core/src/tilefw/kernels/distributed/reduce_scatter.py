@@ -8,6 +8,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.meeting import SymmetricNode, meet, part, sum_of_ranks, words
+from tilefw.kernels.distributed.requirements import require_form, require_summed
 
 
 @tilefw.jit
@@ -26,6 +27,8 @@ FORMS = {"pull": scatter_sums}
 
 def reduce_scatter(node: SymmetricNode, x: Any, form: str = "pull", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """Part r of the sum of the arrays x on rank r; x divides into as many parts as there are ranks."""
+    require_form("reduce_scatter", form, FORMS, programs=programs, block=block)
+    require_summed("reduce_scatter", x[0].dtype)
     n = part(node, x[0].size)
     out = node.zeros((n,), x[0].dtype, name="sums")
     node.launch(FORMS[form], (programs,), x, out, words(node, programs), n, BLOCK=block, **launch)

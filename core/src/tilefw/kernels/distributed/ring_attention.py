@@ -19,8 +19,9 @@ import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
 from tilefw.kernels.distributed.attention_results import attended
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, require_shape, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, words
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, normal
+from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.online_softmax import base_two, take_scores
 
 
@@ -165,6 +166,7 @@ def ring_attention(
 ) -> Any:
     """Attention of each rank's queries to all ranks' keys; q, k and v are (heads, positions, head size), the ranks' parts in their
     order. Causal, a query sees the positions up to its own. Raises LaunchError TFW0872."""
+    require_form("ring_attention", form, FORMS, programs=programs, block=block)
     heads, s, d = shape = require_shape("q", q, (None, None, None))
     require_shape("k", k, shape)
     require_shape("v", v, shape)

@@ -14,8 +14,9 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_reduce import all_reduce
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, require_shape, store_to_all, sum_of_ranks, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, meet, store_to_all, sum_of_ranks, words
 from tilefw.kernels.distributed.rank_results import SINGLE, Arrays, RankResult, normal, summed, wide
+from tilefw.kernels.distributed.requirements import require_form, require_shape, require_summed
 
 EPS = 1e-5
 
@@ -69,6 +70,8 @@ def rmsnorm_all_reduce(
     node: SymmetricNode, x: Any, weight: Any, form: str = "two_shot", *, eps: float = EPS, programs: int = 2, **launch: Any
 ) -> Any:
     """The rows of the sum of the matrices x, normalised and times weight, on every rank. Raises LaunchError TFW0872."""
+    require_form("rmsnorm_all_reduce", form, FORMS, programs=programs)
+    require_summed("rmsnorm_all_reduce", x.dtype)
     m, n = require_shape("x", x, (None, None))
     require_shape("weight", weight, (n,))
     out, block = node.zeros((m, n), x.dtype, name="normalised rows"), tilefw.next_power_of_2(n)
@@ -85,10 +88,10 @@ def draw(rng: np.random.Generator, ranks: int, n: int, dtype: str) -> tuple[Arra
     return normal(rng, ranks, (n, n + 5), dtype), normal(rng, 1, (n + 5,), dtype) * ranks
 
 
-def expected(x: Arrays, weight: Arrays) -> list[RankResult]:
+def expected(x: Arrays, weight: Arrays, eps: float = EPS) -> list[RankResult]:
     """The bound carries the sums' error through x · (mean(x²) + eps)^(-1/2); 8 roundings are beside those of the n squares."""
     sums, factor = summed(x), wide(weight[0])
-    mean = (sums.value**2).mean(-1, keepdims=True) + float(np.float32(EPS))
+    mean = (sums.value**2).mean(-1, keepdims=True) + float(np.float32(eps))
     squares = (2 * np.abs(sums.value) * sums.bound + sums.bound**2).mean(-1, keepdims=True) / mean
     relative = 0.5 * squares * (1 + squares) + (sums.value.shape[-1] / 2 + 8) * SINGLE
     value = sums.value / np.sqrt(mean) * factor
