@@ -52,6 +52,7 @@ def test_a_launch_is_judged_by_what_its_keywords_ask_for(capsys, name, said):
     (["all_reduce", "--devices", "2", "--target", "reference", "--param", "block=2.5"], "block is a whole number from 1, not"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--param", "x=1"], "'x' of all_reduce is no parameter"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--param", "out_dtype=int32"], "adds up in fp32, not in int32"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--param", "out_dtype=fp33"], "there is no element type 'fp33'"),
     (["all_reduce", "--devices", "99"], "a node has from 1 to 64 ranks"),
     (["all_reduce", "--devices", "2", "--tuned"], "--tuned does not go with --devices"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--system", "no:such"], "reference has no model of time"),

@@ -267,7 +267,11 @@ def node(
 
 
 def _type(dtype: Any) -> np.dtype[Any]:
+    """NumPy's type of that name, or as it is. Raises LaunchError TFW0872 where there is none."""
     if isinstance(dtype, str):
         import ml_dtypes  # noqa: F401 - so that NumPy knows the names of narrow floats
 
-    return np.dtype(dtype)
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise LaunchError(f"there is no element type {dtype!r}", code="TFW0872", help="NumPy's names, or bfloat16, …") from None
