@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.timing.streams import BarrierUse, WaveAccess, WaveStream
+from tilefw.timing.streams import WaveStream
 
 ARRIVES = ("arrive", "arrive_behind", "bulk")
 """Roles of instructions that a phase waits for."""
@@ -79,20 +79,13 @@ def _settled(stream: WaveStream, roles: Sequence[str]) -> WaveStream:
     if not any(roles[number] == "await" for number in set(numbers)):
         return stream
     kept: list[int] = []
-    accesses: dict[int, list[WaveAccess]] = {}
-    barriers: dict[int, list[BarrierUse]] = {}
     place = 0
     while place < len(numbers):
-        number = numbers[place]
-        if roles[number] == "await":
+        if roles[numbers[place]] == "await":
             place = _last_try(numbers, place)
-        if place in stream.accesses:
-            accesses[len(kept)] = stream.accesses[place]
-        if place in stream.barriers:
-            barriers[len(kept)] = stream.barriers[place]
-        kept.append(number)
+        kept.append(place)
         place += 1
-    return WaveStream(stream.workgroup, stream.wave, kept, accesses, barriers=barriers)
+    return stream.kept(kept)
 
 
 def _last_try(numbers: Sequence[int], place: int) -> int:

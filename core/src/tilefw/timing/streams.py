@@ -61,6 +61,15 @@ class WaveStream:
     narrow: list[tuple[int, int, float]] = field(default_factory=list)
     barriers: dict[int, list[BarrierUse]] = field(default_factory=dict)
 
+    def kept(self, places: Sequence[int]) -> WaveStream:
+        """The stream of what stands at these places, in order, without `narrow`."""
+        moved = {place: at for at, place in enumerate(places)}
+        return WaveStream(
+            self.workgroup, self.wave, [self.instructions[place] for place in places],
+            {moved[place]: found for place, found in self.accesses.items() if place in moved},
+            barriers={moved[place]: found for place, found in self.barriers.items() if place in moved},
+        )
+
 
 def streams(trace: ExecutionTrace, workgroups: Sequence[int]) -> list[WaveStream]:
     """The streams of the waves of some workgroups, in their order."""

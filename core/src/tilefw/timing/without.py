@@ -175,11 +175,7 @@ def _together(stream: WaveStream, filled: dict[int, float]) -> WaveStream:
             filled[start] -= 1
         else:
             dropped.update(range(first, first + count))
-    kept = [place for place in range(len(stream.instructions)) if place not in dropped]
-    moved = {place: at for at, place in enumerate(kept)}
-    accesses = {moved[place]: found for place, found in stream.accesses.items() if place in moved}
-    barriers = {moved[place]: found for place, found in stream.barriers.items() if place in moved}
-    return WaveStream(stream.workgroup, stream.wave, [stream.instructions[place] for place in kept], accesses, barriers=barriers)
+    return stream.kept([place for place in range(len(stream.instructions)) if place not in dropped])
 
 
 def idle_lanes(of: Subject) -> Without | None:

@@ -14,7 +14,7 @@ from tilefw.distributed.node_time.polls import without_failed_polls
 from tilefw.distributed.node_time.rank_execution import WorkgroupExecution
 from tilefw.distributed.node_time.replay import Replay
 from tilefw.distributed.node_time.timeline import node_timeline
-from tilefw.timing.streams import WaveAccess, WaveStream
+from tilefw.timing.streams import BarrierUse, WaveAccess, WaveStream
 
 CLOCK = 1e9  # a thousand cycles a microsecond
 LATENCY, RATE = 0.5, 100e3  # of the toy's links, in microseconds and bytes per microsecond
@@ -178,6 +178,13 @@ def test_polls_that_fail_are_left_out_and_said_by_the_one_that_succeeds():
     (left,) = without_failed_polls([wave], frozenset())
     assert left.instructions == [0, 1, 2, 3] and list(left.accesses) == [1]
     assert (left.accesses[1][0].moment, left.accesses[1][0].failed) == (9, 6)
+
+
+def test_barriers_that_count_stay_where_they_are_between_polls_that_are_left_out():
+    uses = {0: [BarrierUse(0, 64, 0)], 7: [BarrierUse(0, 64, 1)]}
+    wave = WaveStream(0, 0, [0, 1, 2, 1, 2, 1, 2, 3], {1: poll(4), 3: poll(6), 5: poll(9)}, barriers=uses)
+    (left,) = without_failed_polls([wave], frozenset())
+    assert left.barriers == {0: uses[0], 3: uses[7]}
 
 
 def test_waves_that_meet_in_a_loop_of_polls_lose_the_same_turns():

@@ -55,13 +55,9 @@ def _cut(wave: WaveStream, cuts: Sequence[_Cut]) -> WaveStream:
     """The stream without what lies from the first place of each cut up to its last."""
     if not cuts:
         return wave
-    instructions: list[int] = []
-    accesses: dict[int, list[WaveAccess]] = {}
+    places: list[int] = []
     begin = 0
     for first, last in [*cuts, (len(wave.instructions),) * 2]:
-        for place in range(begin, first):
-            if place in wave.accesses:
-                accesses[place - begin + len(instructions)] = wave.accesses[place]
-        instructions += wave.instructions[begin:first]
+        places += range(begin, first)
         begin = max(begin, last)
-    return WaveStream(wave.workgroup, wave.wave, instructions, accesses)
+    return wave.kept(places)
