@@ -1,7 +1,7 @@
 """One launch of one rank as its processors do it alone: when each workgroup issues what it says to other ranks, and when it ends.
 
 Workgroups that are on a processor at once are timed together by the chip's model, as if nothing of other ranks had to be waited for
-but an answer that nothing else delays. Processors that execute the same are timed once.
+but an answer that nothing else delays. Processors that execute the same, and ask memory for as much, are timed once.
 """
 
 from __future__ import annotations
@@ -99,14 +99,26 @@ class _LaunchModel:
 
     def _times(self, waves: Sequence[WaveStream], events: Sequence[CommunicationEvent]) -> _Timed:
         marked = tuple((event.wave, event.place, event.far, bool(event.writes)) for event in events)
-        code = tuple((wave.workgroup == waves[0].workgroup, array("i", wave.instructions).tobytes()) for wave in waves)
+        code = tuple((wave.workgroup == waves[0].workgroup, array("i", wave.instructions).tobytes(), _asked(wave)) for wave in waves)
         key = (id(self._trace.instructions), self._spread, code, marked)
         if key not in self._timed:
             memory = MemoryLevels(self._chip, self._sharing, self._spread.active)
-            model = ProcessorModel(self._chip, self._trace.instructions, memory, self._spread.active, self._contention, tells=False)
+            model = ProcessorModel(
+                self._chip, self._trace.instructions, memory, self._spread.active, self._contention, tells=False,
+                lanes=self._trace.lanes,
+            )
             outcome = model.run(waves)
             self._timed[key] = outcome.marks, outcome.ends, outcome.cycles
         return self._timed[key]
+
+
+def _asked(wave: WaveStream) -> bytes:
+    """How much each access of a wave asks for, wherever it lies."""
+    found = array("q")
+    for accesses in wave.accesses.values():
+        for access in accesses:
+            found.extend((len(access.chunks), access.passes, access.repeats))
+    return found.tobytes()
 
 
 def _in_order(events: Sequence[CommunicationEvent]) -> list[CommunicationEvent]:
