@@ -24,9 +24,21 @@ def test_every_form_is_told(capsys):
 
 
 def test_a_target_without_a_model_of_time_says_that_the_time_is_not_known(capsys):
-    _, out, _ = run(capsys, "all_gather", "--devices", "2", "--target", "reference", "--param", "n=50", "form=push", "--json")
+    words = ["all_gather", "--devices", "2", "--target", "reference", "--param", "n=50", "form=push"]
+    _, out, _ = run(capsys, *words, "--time", "--json")
     (form,) = json.loads(out)["forms"]
     assert form["seconds"] is None and form["parts"] is None and "no model of time" in form["unknown"] and form["host_seconds"] > 0
+    assert "time on devices unknown" in run(capsys, *words, "--time")[1]
+
+
+def test_who_asks_for_a_verdict_alone_does_not_wait_for_the_time(capsys, monkeypatch):
+    monkeypatch.setattr("tilefw.distributed.node_time.default_system", lambda target: pytest.fail("nobody asked"))
+    words = ["all_gather", "--devices", "2", "--target", "reference", "--param", "n=50", "form=push"]
+    _, told, _ = run(capsys, *words, "--json")
+    _, said, _ = run(capsys, *words)
+    (form,) = json.loads(told)["forms"]
+    assert "time on devices" not in said
+    assert form["seconds"] is None and form["ranks"] is None and form["unknown"] == "not asked for: --time tells it"
 
 
 def test_a_rank_beyond_the_bounds_fails_the_run(capsys, monkeypatch):
@@ -60,6 +72,7 @@ def test_a_launch_is_judged_by_what_its_keywords_ask_for(capsys, name, said):
     (["all_reduce", "--devices", "2", "--target", "reference", "--timeline", "a.json"], "--param form=one_shot, or two_shot, ring"),
     (["all_to_all", "--devices", "2", "--target", "reference", "--timeline", "a.json"], "the time is not known: reference has no"),
     (["all_reduce", "--target", "reference", "--system", "no:such"], "--system goes with --devices"),
+    (["all_reduce", "--target", "reference", "--time"], "--time goes with --devices"),
     (["all_reduce"], "tilefw run all_reduce --devices 4"),
     (["all_reduce", "--devices", "2", "--target", "cpu"], "does not run several launches at once"),
 ])

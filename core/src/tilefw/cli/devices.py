@@ -27,7 +27,7 @@ _REFUSED = ("save_temps", "option", "triton", "compiler", "tuned")
 @dataclass(frozen=True, slots=True)
 class FormRun:
     """One form of a collective, run once: the ranks whose results are beyond the bounds, what the launches did, how long the
-    simulator took for them, and the time of devices, or why it is not known."""
+    simulator took for them, and the time of devices, or why it is not told."""
 
     form: str
     wrong: list[int]
@@ -59,7 +59,7 @@ def run_on_devices(args: argparse.Namespace) -> int:
     forms = [str(given.pop("form"))] if "form" in given else list(one.forms)
     require_form(one.name, forms[0], one.forms, n=given["n"])
     _require_no_argument(one, given)
-    system, unknown = _system(args.system, target, args.devices)
+    system, unknown = _system(args, target)
     if args.timeline:
         _check_timeline(args.timeline, forms, unknown)
     runs = [_run(one, (target, args.devices, system), form, given, keywords, unknown) for form in forms]
@@ -85,21 +85,28 @@ def _require_no_argument(one: Collective, given: Mapping[str, Any]) -> None:
             raise UsageError(f"'{name}' of {one.name} is no parameter: it is drawn, by --seed", code="TFW0917")
 
 
-def _system(name: str | None, target: str, devices: int) -> tuple[System | None, str | None]:
-    """The system that the devices are joined in, or why there is none: then the time of a run is not known. Raises UsageError for a
-    name that is none, UnsupportedError TFW0666 for one beside a target without a model of time."""
+def _asks_for_time(args: argparse.Namespace) -> bool:
+    return bool(args.time or args.timeline or args.system)
+
+
+def _system(args: argparse.Namespace, target: str) -> tuple[System | None, str | None]:
+    """The system that the devices are joined in, or why the time of a run is not told. Raises UsageError for a name that is none,
+    and for a system of fewer devices, UnsupportedError TFW0666 for one beside a target without a model of time."""
+    if not _asks_for_time(args):
+        return None, "not asked for: --time tells it"
     from tilefw.distributed.links.system import plugin_system
-    from tilefw.distributed.node_time import default_system
+    from tilefw.distributed.node_time import default_system, require_ranks
     from tilefw.runtime.plugins.loader import find_target
 
-    if name is not None:
+    if args.system is not None:
         find_target(target).backend.timing()
-        return plugin_system(name), None
+        system = plugin_system(args.system)
+        require_ranks(system, args.devices)
+        return system, None
     try:
         usual = default_system(target)
-        if devices <= usual["ranks"]:
-            return usual, None
-        return None, f"{usual.name} has {usual['ranks']:.0f} devices: name a larger system by --system PLUGIN:NAME"
+        require_ranks(usual, args.devices)
+        return usual, None
     except (UnsupportedError, UsageError) as error:
         return None, f"{error.message} ({error.code}){f': {error.help}' if error.help else ''}"
 
@@ -156,7 +163,8 @@ def _show(args: argparse.Namespace, name: str, target: str, given: Mapping[str, 
         print(f"{'FAIL' if run.wrong else 'pass'}  {name} ({run.form}) on {args.devices} devices of {target}: {shown}")
         if run.wrong:
             print(f"  beyond the bounds on the ranks {', '.join(map(str, run.wrong))}")
-        print(f"  {_rendered_time(run)}")
+        if _asks_for_time(args):
+            print(f"  {_rendered_time(run)}")
         print(f"  simulated in {1000 * run.host_seconds:.1f} ms; checked for {', '.join(sorted(run.checks)) or 'nothing'}")
         print(f"  {render_counters(run.counters)}")
 
@@ -169,12 +177,15 @@ def _rendered_time(run: FormRun) -> str:
 
 
 def _time_to_json(run: FormRun) -> dict[str, Any]:
-    """The modelled time; null with the reason where it is not known."""
+    """The modelled time; null with the reason where it is not told."""
     if run.time is None:
-        return {"seconds": None, "cycles": None, "parts": None, "system": None, "unknown": run.unknown}
+        return dict.fromkeys(("seconds", "cycles", "parts", "system", "ranks")) | {"unknown": run.unknown}
     time = run.time
     ranks = [{"rank": one.rank, "seconds": one.seconds, "bytes": one.nbytes} for one in time.ranks]
-    return {"seconds": time.seconds, "cycles": time.cycles, "parts": dict(time.parts), "system": time.system, "ranks": ranks}
+    return {
+        "seconds": time.seconds, "cycles": time.cycles, "parts": dict(time.parts), "system": time.system, "ranks": ranks,
+        "unknown": None,
+    }
 
 
 def _check_timeline(path: str, forms: list[str], unknown: str | None) -> None:

@@ -41,8 +41,9 @@ def main(summary: str, argv: list[str]) -> int:
     for name in ("input", "out", "check", "sample", "profile", "timeline", "fuse", "size"):
         if getattr(args, name) not in (None, False, "", []) and (name, args.devices is None) != ("timeline", False):
             raise UsageError(f"--{name} goes with a model", code="TFW0917", help=f"tilefw run MODEL.onnx --{name} …")
-    if args.system is not None and args.devices is None:
-        raise UsageError("--system goes with --devices", code="TFW0917", help="tilefw run all_reduce --devices 4 --system …")
+    for name in ("time", "system"):
+        if getattr(args, name) and args.devices is None:
+            raise UsageError(f"--{name} goes with --devices", code="TFW0917", help=f"tilefw run all_reduce --devices 4 --{name} …")
     if args.devices is not None:
         if dashes:
             raise UsageError("arguments after `--` go to a Python script", code="TFW0917", help="a collective takes --param k=v")
@@ -57,7 +58,7 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _refuse_for_model(args: argparse.Namespace, dashes: bool) -> None:
-    names = ("param", "option", "save_temps", "triton", "compiler", "devices", "system", "tuned")
+    names = ("param", "option", "save_temps", "triton", "compiler", "devices", "time", "system", "tuned")
     given = [name for name in names if getattr(args, name)]
     if given or dashes:
         raise UsageError(f"--{(given or [''])[0].replace('_', '-')} does not go with a model", code="TFW0917")
@@ -89,7 +90,10 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--devices", type=positive, metavar="N", help="run a collective of the library on a node of N devices")
-    parse.add_argument("--system", metavar="PLUGIN:NAME", help="what the devices are joined in (default: their chip's)")
+    parse.add_argument("--time", action="store_true", help="tell the modelled time of a collective on the devices, and its parts")
+    parse.add_argument(
+        "--system", metavar="PLUGIN:NAME", help="what the devices are joined in (default: their chip's); tells the time, as --time",
+    )
     add_tuned(parse)
     parse.add_argument("--save-temps", metavar="DIR", help="write every level, the machine code and the binary there")
     parse.add_argument("--triton", action="store_true", help="make `import triton` mean tilefw in the script")

@@ -1,11 +1,14 @@
 """The time of kernels that speak over links: what machine code sends and waits for, on the figures of the chip's system."""
 
+import json
+
 import numpy as np
 import pytest
 
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
+from tilefw.cli.main import main
 from tilefw.distributed.node_time import node_time
 
 LATENCY, RATE = 0.6, 300e3  # microseconds, bytes per microsecond: link_latency and the rate of a link
@@ -54,3 +57,16 @@ def test_a_wait_ends_after_the_data_their_acknowledgement_and_the_signal():
     assert (time.parts["transfers"] + time.parts["signals"]) * 1e6 == pytest.approx(said, rel=0.02)
     assert time.ranks[1].seconds * 1e6 > time.parts["launch"] * 1e6 + 3 * LATENCY
     assert sum(time.parts.values()) == pytest.approx(time.seconds)
+
+
+def test_the_command_line_tells_the_time_where_it_is_asked_for(capsys):
+    words = ["run", "all_gather", "--devices", "2", "--target", "nvidia-sm80", "--param", "n=64", "form=push", "--json"]
+    (verdict, timed) = (main(words + more) or json.loads(capsys.readouterr().out)["forms"][0] for more in ([], ["--time"]))
+    assert verdict["ok"] and timed["ok"] and verdict["seconds"] is None and verdict.keys() == timed.keys()
+    assert timed["seconds"] > 2 * LATENCY * 1e-6 and [one["rank"] for one in timed["ranks"]] == [0, 1] and timed["unknown"] is None
+
+
+def test_a_system_of_fewer_devices_is_told_before_anything_runs(capsys, monkeypatch):
+    monkeypatch.setattr("tilefw.node", lambda *given, **named: pytest.fail("it runs"))
+    assert main(["run", "all_gather", "--devices", "9", "--target", "nvidia-sm80", "--system", "nvidia:a100_sxm"]) == 2
+    assert "has 8 devices, and the node 9" in capsys.readouterr().err

@@ -53,6 +53,15 @@ def default_system(target: str) -> System:
     return plugin_system(chip.system)
 
 
+def require_ranks(system: System, ranks: int) -> None:
+    """Raises UsageError TFW0668 for a system of fewer devices."""
+    if ranks > system["ranks"]:
+        raise UsageError(
+            f"{system.name} has {system['ranks']:.0f} devices, and the node {ranks}", code="TFW0668",
+            help="name a larger system by --system PLUGIN:NAME, in Python by tilefw.distributed.links.plugin_system",
+        )
+
+
 def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
     """The time of all launches that a node made with `trace=True` has made so far. `system`: that of its chip where none is given.
 
@@ -62,11 +71,7 @@ def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
     system = default_system(node.target) if system is None else system
     if not node.trace:
         raise UsageError("this node has kept no records of its launches", code="TFW0668", help="tilefw.node(…, trace=True)")
-    if node.num_ranks > system["ranks"]:
-        raise UsageError(
-            f"{system.name} has {system['ranks']:.0f} devices, and the node {node.num_ranks}", code="TFW0668",
-            help="name a larger system",
-        )
+    require_ranks(system, node.num_ranks)
     replay = Replay(system, node.num_ranks, chip.clock_hz, chip.workgroup_cycles)
     executions = RankExecutions(chip)
     for result in node.results:

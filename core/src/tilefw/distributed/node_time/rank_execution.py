@@ -99,7 +99,8 @@ class _LaunchModel:
 
     def _times(self, waves: Sequence[WaveStream], events: Sequence[CommunicationEvent]) -> _Timed:
         marked = tuple((event.wave, event.place, event.far, bool(event.writes)) for event in events)
-        code = tuple((wave.workgroup == waves[0].workgroup, array("i", wave.instructions).tobytes(), _asked(wave)) for wave in waves)
+        first = waves[0].workgroup
+        code = tuple((wave.workgroup == first, array("i", wave.instructions).tobytes(), _asked(wave)) for wave in waves)
         key = (id(self._trace.instructions), self._spread, code, marked)
         if key not in self._timed:
             memory = MemoryLevels(self._chip, self._sharing, self._spread.active)
