@@ -20,13 +20,10 @@ class Fabric:
         return len(self.egress)
 
     def path(self, source: int, target: int) -> tuple[int, ...]:
-        """The ports of a transfer."""
+        """The ports of a transfer: what the two devices pass together, and the link between them where they have one."""
         pair = self.pairs.get((source, target))
-        return (pair,) if pair is not None else (self.egress[source], self.ingress[target])
-
-    def whole_path(self, source: int, target: int) -> tuple[int, ...]:
-        """`path` with what the two devices pass on all their links together."""
-        return tuple(dict.fromkeys((*self.path(source, target), self.egress[source], self.ingress[target])))
+        ends = self.egress[source], self.ingress[target]
+        return ends if pair is None else (pair, *ends)
 
     def ring_path(self, rank: int) -> tuple[int, ...]:
         """The ports of a rank's transfer to the next of all rings together: a mesh of n has n - 1 rings, one for each link."""

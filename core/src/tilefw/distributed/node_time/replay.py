@@ -81,7 +81,7 @@ class Replay:
 
     def answer_us(self, rank: int, peer: int, nbytes: int) -> float:
         """Microseconds until a rank has bytes of another one's memory, where nothing else is on the way."""
-        rate = min(self.network.ports[port].rate for port in self._fabric.whole_path(peer, rank))
+        rate = min(self.network.ports[port].rate for port in self._fabric.path(peer, rank))
         return 2 * self._latency + nbytes / rate
 
     def add(self, rank: int, launch_us: float, workgroups: Sequence[WorkgroupExecution]) -> None:
@@ -185,7 +185,7 @@ class Replay:
             self._ways[way] = self.network.agent(f"rank {now.rank} program {now.number} {said}")
         return self._step(
             self._ways[way], float(nbytes), part, now.rank, now.number, (now.last,), part[:-1], latency=latency,
-            ports=self._fabric.whole_path(source, target), peer=peer,
+            ports=self._fabric.path(source, target), peer=peer,
         )
 
     def _tell(self, event: CommunicationEvent, known: LinkTransfer, identity: _Identity) -> None:
