@@ -61,9 +61,11 @@ class TraceRecorder(Check):
         self._record(lanes, access)
 
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
-        """Whether an access that has an order, which was written down when it began, left memory as it was."""
+        """Whether an access that has an order, which was written down when it began if it is of any lane, left memory as it was."""
         accesses = self._batches[id(lanes.batch)].runs[-1].accesses
-        if access.kind == "atomic" and accesses and accesses[-1].words is not None:
+        if access.kind != "atomic" or not accesses:
+            return
+        if accesses[-1].words is not None and accesses[-1].instruction == lanes.instruction.index:
             accesses[-1].changed = lanes.idle_polls == 0
 
     def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
