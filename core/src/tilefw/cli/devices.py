@@ -95,17 +95,17 @@ def _system(args: argparse.Namespace, target: str) -> tuple[System | None, str |
     if not _asks_for_time(args):
         return None, "not asked for: --time tells it"
     from tilefw.distributed.links.system import plugin_system
-    from tilefw.distributed.node_time import default_system, require_ranks
+    from tilefw.distributed.node_time import check_system, default_system
     from tilefw.runtime.plugins.loader import find_target
 
     if args.system is not None:
         find_target(target).backend.timing()
         system = plugin_system(args.system)
-        require_ranks(system, args.devices)
+        check_system(system, args.devices)
         return system, None
     try:
         usual = default_system(target)
-        require_ranks(usual, args.devices)
+        check_system(usual, args.devices)
         return usual, None
     except (UnsupportedError, UsageError) as error:
         return None, f"{error.message} ({error.code}){f': {error.help}' if error.help else ''}"

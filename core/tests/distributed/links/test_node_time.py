@@ -3,11 +3,13 @@
 import pytest
 from toy_system import toy
 
+from tilefw.api.errors import KernelError
 from tilefw.distributed.links.fabric import mesh
 from tilefw.distributed.links.flows import Network
 from tilefw.distributed.links.overlap import TiledWork, overlapped
 from tilefw.distributed.links.ring import RingProtocol, ring_collective
-from tilefw.distributed.node_time import NodeTime
+from tilefw.distributed.links.system import System
+from tilefw.distributed.node_time import NodeTime, check_system
 from tilefw.distributed.node_time.communication import CommunicationEvent, Surroundings
 from tilefw.distributed.node_time.critical_path import critical_path, parts
 from tilefw.distributed.node_time.polls import without_failed_polls
@@ -197,3 +199,11 @@ def test_waves_that_meet_in_a_loop_of_polls_lose_the_same_turns():
 def test_what_changes_words_is_no_failed_poll():
     wave = WaveStream(0, 0, [1, 2, 1, 2], {0: poll(1, changed=True), 2: poll(2, changed=True)})
     assert without_failed_polls([wave], frozenset())[0].instructions == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("ranks, without, code", [(17, "card_step", "TFW0668"), (16, "link_latency", "TFW0665")])
+def test_a_system_that_tells_no_time_of_a_node_is_refused(ranks, without, code):
+    with pytest.raises(KernelError) as caught:
+        check_system(System(toy().figures.without(without)), ranks)
+    assert caught.value.code == code
+    check_system(toy(), 16)

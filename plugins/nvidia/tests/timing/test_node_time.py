@@ -70,3 +70,10 @@ def test_a_system_of_fewer_devices_is_told_before_anything_runs(capsys, monkeypa
     monkeypatch.setattr("tilefw.node", lambda *given, **named: pytest.fail("it runs"))
     assert main(["run", "all_gather", "--devices", "9", "--target", "nvidia-sm80", "--system", "nvidia:a100_sxm"]) == 2
     assert "has 8 devices, and the node 9" in capsys.readouterr().err
+
+
+def test_a_node_of_more_devices_than_its_chips_usual_system_has_a_verdict_and_no_time(capsys):
+    words = ["run", "all_gather", "--devices", "9", "--target", "nvidia-sm80", "--param", "n=9", "form=push", "--time", "--json"]
+    assert main(words) == 0
+    (form,) = json.loads(capsys.readouterr().out)["forms"]
+    assert form["ok"] and form["seconds"] is None and "has 8 devices, and the node 9" in form["unknown"]

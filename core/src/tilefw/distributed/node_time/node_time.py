@@ -53,13 +53,14 @@ def default_system(target: str) -> System:
     return plugin_system(chip.system)
 
 
-def require_ranks(system: System, ranks: int) -> None:
-    """Raises UsageError TFW0668 for a system of fewer devices."""
+def check_system(system: System, ranks: int) -> None:
+    """Raises UsageError TFW0668 for a system of fewer devices, CodeError TFW0665 for one without the latency of its links."""
     if ranks > system["ranks"]:
         raise UsageError(
             f"{system.name} has {system['ranks']:.0f} devices, and the node {ranks}", code="TFW0668",
             help="name a larger system by --system PLUGIN:NAME, in Python by tilefw.distributed.links.plugin_system",
         )
+    system.figures.figure("link_latency")
 
 
 def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
@@ -71,7 +72,7 @@ def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
     system = default_system(node.target) if system is None else system
     if not node.trace:
         raise UsageError("this node has kept no records of its launches", code="TFW0668", help="tilefw.node(…, trace=True)")
-    require_ranks(system, node.num_ranks)
+    check_system(system, node.num_ranks)
     replay = Replay(system, node.num_ranks, chip.clock_hz, chip.workgroup_cycles)
     executions = RankExecutions(chip)
     for result in node.results:
