@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 from toy_timing import chip, code, trace
 
-from tilefw.distributed.node_time.communication import Surroundings
+from tilefw.distributed.node_time.communication import RankAddresses
 from tilefw.distributed.node_time.rank_execution import RankExecutions
 from tilefw.sim.program import Barrier, Immediate, Instruction
 
-AROUND = Surroundings(0, lambda address: None, lambda peer, nbytes: 0.0)
+ADDRESSES = RankAddresses(0, lambda address: None, lambda peer, nbytes: 0.0)
 
 
 def launchable(threads):
@@ -21,7 +21,7 @@ def test_a_launch_of_the_same_code_that_asks_memory_for_more_has_a_time_of_its_o
     lines = code("load 1", "add 2 1")
     executions = RankExecutions(chip())
     (few,), (again,), (many,) = (
-        executions.of(launchable(32), trace(lines, touches={0: range(0, 16 * chunks, 16)}), AROUND) for chunks in (1, 1, 32)
+        executions.of(launchable(32), trace(lines, touches={0: range(0, 16 * chunks, 16)}), ADDRESSES) for chunks in (1, 1, 32)
     )
     assert few.cycles == again.cycles and many.cycles > few.cycles + 20
 
@@ -32,5 +32,5 @@ def test_a_barrier_that_counts_lanes_has_the_waves_of_the_chip_that_these_fill()
     lines = [Instruction(0, "meet", "meet", "unit", None, counted, (), flow=Barrier(counted=True))]
     made = trace(lines, waves=2)
     made.lanes = 64
-    (one,) = RankExecutions(chip()).of(launchable(128), made, AROUND)
+    (one,) = RankExecutions(chip()).of(launchable(128), made, ADDRESSES)
     assert np.isfinite(one.cycles)

@@ -368,8 +368,8 @@ class _ProcessorRun:
             self._free[key] = begin + taken
             self._out.busy[chip.shared_pipe] += taken
             done, cause = begin + taken + cost.latency, chip.shared_pipe
-        if access.far:
-            return issue + cost.latency + (0.0 if access.kind == "write" else access.far), LINKS
+        if access.remote_latency is not None:
+            return issue + cost.latency + access.remote_latency, LINKS
         if access.chunks:
             write = access.kind == "write"
             cached = access.kind == "read" and cost.role not in ("copy", "bulk")

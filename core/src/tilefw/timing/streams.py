@@ -15,9 +15,9 @@ from tilefw.api.execution_trace import AccessTrace, BarrierTrace, BatchTrace, Ex
 class WaveAccess:
     """One access of one wave: `chunks` of global memory, `passes` of shared memory, `nbytes` asked for by its lanes, `size`
     by each. `repeats`: the most lanes of an atomic access that want one address. `words`, `moment`, `changed`, `order`: of an
-    access with a memory order, as its trace has them. `far`: cycles until another device has answered, 0 for the device's own
-    memory. `marked`: somebody asks when the wave issues it. `failed`: the moment of the last poll of these words that failed before
-    it, 0 where none did."""
+    access with a memory order, as its trace has them. `remote_latency`: cycles until another device has answered, None for the
+    device's own memory. `marked`: somebody asks when the wave issues it. `failed`: the moment of the last poll of these words that
+    failed before it, 0 where none did."""
 
     kind: str
     chunks: tuple[int, ...]
@@ -29,7 +29,7 @@ class WaveAccess:
     moment: int = 0
     changed: bool = False
     order: str = "weak"
-    far: float = 0.0
+    remote_latency: float | None = None
     marked: bool = False
     failed: int = 0
     _lines: tuple[int, ...] | None = field(default=None, init=False, compare=False)

@@ -10,7 +10,7 @@ from tilefw.distributed.links.overlap import TiledWork, overlapped
 from tilefw.distributed.links.ring import RingProtocol, ring_collective
 from tilefw.distributed.links.system import System
 from tilefw.distributed.node_time import NodeTime, check_system
-from tilefw.distributed.node_time.communication import CommunicationEvent, Surroundings
+from tilefw.distributed.node_time.communication import CommunicationEvent, RankAddresses
 from tilefw.distributed.node_time.critical_path import critical_path, parts
 from tilefw.distributed.node_time.polls import without_failed_polls
 from tilefw.distributed.node_time.rank_execution import WorkgroupExecution
@@ -91,7 +91,7 @@ def test_a_wait_that_comes_late_waits_for_nothing():
 
 def test_an_answer_is_waited_for_there_and_back():
     far = (2 * LATENCY + 4096 / RATE) * 1000
-    asks = CommunicationEvent(0, 0, {1: 4096}, {}, far=far, cycle=1000)
+    asks = CommunicationEvent(0, 0, {1: 4096}, {}, remote_latency=far, cycle=1000)
     time, _ = played(2, [(0, [workgroup(3000 + far, asks)]), (1, [workgroup(0)])])
     assert time == pytest.approx(3 + far / 1000)
 
@@ -111,9 +111,9 @@ def test_a_device_of_a_mesh_passes_no_more_than_its_port():
 
 
 def test_what_is_asked_of_several_ranks_is_told_apart():
-    around = Surroundings(1, lambda address: None if address < 3200 else address // 3200 - 1, lambda peer, nbytes: 0)
-    assert around.owners_of([3, 4]) == {1: 2} and around.owners_of([250, 260]) == {1: 2} and around.owners_of([]) == {}
-    assert around.owners_of([5, 150, 151, 320]) == {1: 1, 0: 2, 2: 1}
+    addresses = RankAddresses(1, lambda address: None if address < 3200 else address // 3200 - 1, lambda peer, nbytes: 0)
+    assert addresses.owners_of([3, 4]) == {1: 2} and addresses.owners_of([250, 260]) == {1: 2} and addresses.owners_of([]) == {}
+    assert addresses.owners_of([5, 150, 151, 320]) == {1: 1, 0: 2, 2: 1}
 
 
 def test_workgroups_take_places_and_launches_follow_one_another():

@@ -19,8 +19,8 @@ class CommunicationEvent:
     """An instruction of a wave (its place among the processor's, and the instruction's in its stream) that issues `cycle` cycles
     after its processor began. `reads`, `writes`: bytes of each other rank's memory. `words` synchronise; `moment`: their place in
     the simulator's order, `changed`: they have other values since, `sees`: the wave learns what they held,
-    and `failed` is the last moment at which that was not enough. `releases`: what its
-    workgroup wrote before is there before it. `far`: cycles until what it asks of others is there, if nobody else is on the way."""
+    and `failed` is the last moment at which that was not enough. `releases`: what its workgroup wrote before is there before it.
+    `remote_latency`: cycles until what it asks of others is there, if nobody else is on the way."""
 
     wave: int
     place: int
@@ -32,12 +32,12 @@ class CommunicationEvent:
     sees: bool = False
     failed: int = 0
     releases: bool = False
-    far: float = 0.0
+    remote_latency: float = 0.0
     cycle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RankAddresses:
     """What tells whose memory an address is in: `rank_of` (None: no heap's), this `rank`, and for a peer and bytes the cycles until
     they are there."""
 
@@ -62,14 +62,14 @@ class Surroundings:
 
 
 def communication(
-    streams: Sequence[WaveStream], instructions: Sequence[Any], around: Surroundings
+    streams: Sequence[WaveStream], instructions: Sequence[Any], addresses: RankAddresses
 ) -> list[CommunicationEvent]:
     """The events of waves of one rank. Their accesses are marked, so that the processor's model says when they issue, and it no
     longer sees in its own memory those that go to other ranks."""
     found = []
     for wave, stream in enumerate(streams):
         for place in sorted(stream.accesses):
-            event = _event(wave, place, stream.accesses[place], instructions[stream.instructions[place]], around)
+            event = _event(wave, place, stream.accesses[place], instructions[stream.instructions[place]], addresses)
             if event is not None:
                 stream.accesses[place][0].marked = True
                 found.append(event)
@@ -77,23 +77,21 @@ def communication(
 
 
 def _event(
-    wave: int, place: int, accesses: Sequence[WaveAccess], instruction: Any, around: Surroundings
+    wave: int, place: int, accesses: Sequence[WaveAccess], instruction: Any, addresses: RankAddresses
 ) -> CommunicationEvent | None:
     reads, writes = defaultdict[int, int](int), defaultdict[int, int](int)
     answered = any(not isinstance(operand, Sink) for operand in instruction.destinations)
-    far = 0.0
+    latency = 0.0
     for access in accesses:
-        peers = dict(around.owners_of(access.chunks))
-        here = peers.pop(around.rank, 0)
+        peers = dict(addresses.owners_of(access.chunks))
+        peers.pop(addresses.rank, None)
         if not peers:
             continue
         asks = access.kind == "read" or (access.kind == "atomic" and answered)
         for peer, chunks in peers.items():
             (reads if asks else writes)[peer] += chunks * CHUNK
-            far = max(far, around.answer(peer, chunks * CHUNK)) if asks else far
-        access.far = far if asks else 1.0
-        if not asks and not here:
-            access.kind = "write"  # nobody waits for its answer
+            latency = max(latency, addresses.answer(peer, chunks * CHUNK)) if asks else latency
+        access.remote_latency = latency if asks else 0.0  # nobody waits for what is written
     words = tuple(word for access in accesses for word in access.words)
     releases = any(access.order in RELEASES for access in accesses)
     if not (reads or writes or words or releases):
@@ -101,5 +99,5 @@ def _event(
     kinds = {access.kind for access in accesses if access.words}
     return CommunicationEvent(
         wave, place, reads, writes, words, max(access.moment for access in accesses), any(access.changed for access in accesses),
-        "read" in kinds or ("atomic" in kinds and answered), max(access.failed for access in accesses), releases, far,
+        "read" in kinds or ("atomic" in kinds and answered), max(access.failed for access in accesses), releases, latency,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.distributed.links.system import System, plugin_system
 from tilefw.distributed.node import DeviceNode, JointResult
-from tilefw.distributed.node_time.communication import Surroundings
+from tilefw.distributed.node_time.communication import RankAddresses
 from tilefw.distributed.node_time.critical_path import PathStep, critical_path, parts
 from tilefw.distributed.node_time.rank_execution import RankExecutions
 from tilefw.distributed.node_time.replay import Replay
@@ -101,8 +101,8 @@ def _add(replay: Replay, executions: RankExecutions, chip: ChipTiming, node: Dev
         def answer(peer: int, nbytes: int, rank: int = one.rank) -> float:
             return replay.answer_us(rank, peer, nbytes) * 1e-6 * chip.clock_hz
 
-        around = Surroundings(one.rank, rank_of, answer)
-        replay.add(one.rank, chip.launch_seconds * 1e6, executions.of(one.made, report.trace, around))
+        addresses = RankAddresses(one.rank, rank_of, answer)
+        replay.add(one.rank, chip.launch_seconds * 1e6, executions.of(one.made, report.trace, addresses))
 
 
 def _ranks(ranks: Sequence[int], replay: Replay) -> tuple[RankTime, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tilefw.api.errors import LaunchError
 from tilefw.api.execution_trace import ExecutionTrace
-from tilefw.distributed.node_time.communication import CommunicationEvent, Surroundings, communication
+from tilefw.distributed.node_time.communication import CommunicationEvent, RankAddresses, communication
 from tilefw.distributed.node_time.polls import without_failed_polls
 from tilefw.runtime.launchable import Launchable
 from tilefw.sim.program import Barrier
@@ -48,7 +48,7 @@ class RankExecutions:
         self.chip = chip
         self._timed: dict[Hashable, _Timed] = {}
 
-    def of(self, made: Launchable, trace: ExecutionTrace, around: Surroundings) -> list[WorkgroupExecution]:
+    def of(self, made: Launchable, trace: ExecutionTrace, addresses: RankAddresses) -> list[WorkgroupExecution]:
         """The workgroups of a launch, in order. Raises LaunchError TFW0342."""
         threads = math.prod(made.block or made.entry.workgroup or (0,))
         if not threads:
@@ -56,7 +56,7 @@ class RankExecutions:
         occupancy = made.compiled.artifact.resources.occupancy
         spread = residency(self.chip, math.prod(trace.grid), math.ceil(threads / trace.lanes), occupancy)
         model = _LaunchModel(self.chip, trace, spread, self._timed)
-        found = [one for group in _together(spread) for one in model.of(group, around)]
+        found = [one for group in _together(spread) for one in model.of(group, addresses)]
         return sorted(found, key=lambda one: one.number)
 
 
@@ -80,10 +80,10 @@ class _LaunchModel:
             by_workgroup[stream.workgroup].append(stream)
         self._waves = {number: without_failed_polls(waves, self._barriers) for number, waves in by_workgroup.items()}
 
-    def of(self, group: Sequence[int], around: Surroundings) -> list[WorkgroupExecution]:
+    def of(self, group: Sequence[int], addresses: RankAddresses) -> list[WorkgroupExecution]:
         """The workgroups of a group that a processor has at once."""
         waves = [wave for number in group for wave in self._waves[number]]
-        events = communication(waves, self._trace.instructions, around)
+        events = communication(waves, self._trace.instructions, addresses)
         marks, ends, cycles = self._times(waves, events)
         drain = cycles - max(ends.values())  # what the workgroups have left to their processor's memory
         found = []
@@ -98,7 +98,7 @@ class _LaunchModel:
         return found
 
     def _times(self, waves: Sequence[WaveStream], events: Sequence[CommunicationEvent]) -> _Timed:
-        marked = tuple((event.wave, event.place, event.far, bool(event.writes)) for event in events)
+        marked = tuple((event.wave, event.place, event.remote_latency, bool(event.writes)) for event in events)
         first = waves[0].workgroup
         code = tuple((wave.workgroup == first, array("i", wave.instructions).tobytes(), _asked(wave)) for wave in waves)
         key = (id(self._trace.instructions), self._spread, code, marked)

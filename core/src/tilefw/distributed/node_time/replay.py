@@ -168,7 +168,7 @@ class Replay:
                 answer = self._acknowledged(now, (sent,))
             else:
                 answer = self._transfer(now, peer, now.rank, nbytes, part, 2 * self._latency)
-            heappush(now.answers, (event.cycle + event.far, len(self.steps), answer))
+            heappush(now.answers, (event.cycle + event.remote_latency, len(self.steps), answer))
 
     def _acknowledged(self, now: _ReplayedWorkgroup, written: Iterable[LinkTransfer]) -> LinkTransfer:
         """When a workgroup knows that what it has written is there."""
