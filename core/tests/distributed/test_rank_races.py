@@ -1,4 +1,4 @@
-"""Races between ranks in machine code: order is what releases, acquires and their scopes say, and both sides are told."""
+"""Races between ranks: order is what releases, acquires and their scopes say, and both sides are told."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import pytest
 from test_weak_memory import BLOCK, N, signalling, waiting
 
 import tilefw
+import tilefw.language as tl
+import tilefw.language.distributed as tld
 from tilefw.api.errors import CheckError
 from tilefw.kernels.distributed.index import COLLECTIVES
 
 TARGETS = ("nvidia-sm80", "amd-cdna3")
+CODES = {"reference": "TFW0444", "nvidia-sm80": "TFW0804", "amd-cdna3": "TFW0804"}
 FORMS = [(name, form) for name, one in COLLECTIVES.items() for form in one.forms]
 BROKEN = [
     (("release", "gpu"), ("acquire", "sys")), (("relaxed", "sys"), ("acquire", "sys")),
@@ -38,15 +41,35 @@ def test_a_put_behind_a_signal_of_system_scope_is_no_race(target, checks):
 
 
 @pytest.mark.parametrize(("release", "acquire"), BROKEN)
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", CODES)
 def test_every_weaker_order_or_scope_is_a_race_that_names_both_ranks(target, release, acquire):
     with pytest.raises(CheckError) as error:
         signal(target, release, acquire)
-    found = [finding for finding in error.value.findings if finding.code == "TFW0804"]
+    found = [finding for finding in error.value.findings if finding.code == CODES[target]]
     assert found
     told = " ".join(f"{finding.message} {finding.other}" for finding in found)
-    assert "of rank 1" in told and "by rank 0, program (0, 0, 0)" in told
-    assert "test_weak_memory.py:" in told or "node_kernels.py:" in told
+    if target == "reference":
+        assert error.value.message.startswith("rank 1, waiting") and "program (0, 0, 0) of signalling on rank 0" in told
+    else:
+        assert "of rank 1" in told and "by rank 0, program (0, 0, 0)" in told
+        assert "test_weak_memory.py:" in told or "node_kernels.py:" in told
+
+
+@tilefw.jit
+def count(words, OF_ALL: tl.constexpr, SCOPE: tl.constexpr):
+    tl.atomic_add(tld.at(words, 0 if OF_ALL else tld.rank()), 1, sem="relaxed", scope=SCOPE)
+
+
+@pytest.mark.parametrize("target", CODES)
+def test_atomics_of_two_ranks_need_the_scope_of_the_system_and_those_of_one_do_not(target):
+    node = tilefw.node(target, 2)
+    words = node.zeros((1,), "int32", name="words")
+    node.launch(count, (4,), words, OF_ALL=False, SCOPE="gpu", checks="all")
+    node.launch(count, (4,), words, OF_ALL=True, SCOPE="sys", checks="all")
+    assert [part[0] for part in words] == [12, 4]
+    with pytest.raises(CheckError, match=r"rank 1, count: races: .*words of rank 0") as error:
+        node.launch(count, (1,), words, OF_ALL=True, SCOPE="gpu", checks="all")
+    assert error.value.code == CODES[target]
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS[::3])  # those that test_collectives runs on the reference

@@ -240,7 +240,7 @@ class BufferAccess:
             other = f"also stored by {self.agent(first)}" if first >= 0 else None
             message = f"stores of different values to one element of {buffer.label} in one launch"
             self.report(op, "races", wrong, at, programs, message, buffer, other=other)
-        self.ordering.wrote(record, index, owner, False)
+        self.ordering.wrote(record, index, owner, 0)
 
     def _check_same_address(
         self, op: Operation, buffer: RefBuffer, at: Array, chosen: Array, clash: Array, programs: Array

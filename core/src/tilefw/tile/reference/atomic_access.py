@@ -19,6 +19,7 @@ from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of
 from tilefw.tile.reference.evaluate import evaluate, select
 from tilefw.tile.reference.memory import RefBuffer
 from tilefw.tile.reference.memory_sums import ElementSums
+from tilefw.tile.reference.ordering import REACH
 from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle, some
 
 # Kinds of tile IR on integers: the row of the elementwise table that they compute.
@@ -63,7 +64,7 @@ class _OnBuffer:
         buffer.view(dtype)
         self.index = index_of(at, buffer, dtype)[chosen]
         self.owner = np.broadcast_to(programs.reshape(-1, *([1] * (at.ndim - 1))), at.shape)[chosen].astype(np.int32)
-        self.everyone = op.scope != "workgroup"
+        self.reach = REACH[op.scope]
 
     def run(self, operands: list[EvaluatedValue], unsure: Array | None) -> EvaluatedValue:
         """The old elements, in the shape of the access."""
@@ -142,19 +143,27 @@ class _OnBuffer:
         if record is None or not self.access.findings.wants("races"):
             return
         clash = ordering.unseen(record, self.index, self.owner)
-        if self.everyone:
-            clash = clash & ~record.atomic[self.index]
+        if clash.any() and self.reach:
+            # Both are atomic for each other: in the scope of their device, or, of two devices, of the system.
+            needed = REACH["device"] + ordering.apart(record, self.index)
+            clash &= np.minimum(record.reach[self.index], self.reach) < needed
         if not clash.any():
             return
-        rival = int(record.writer(self.index)[clash][0])
-        label = self.buffer.label
-        how = "another program of the launch stores without an order between them" if self.everyone else (
-            "another program of the launch writes; an atomic of scope `workgroup` (Triton's cta) is one for its own program alone"
-        )
+        rival, theirs = int(record.writer(self.index)[clash][0]), int(record.reach[self.index][clash][0])
         self.access.report(
-            self.op, "races", self._marked(clash), self.at, self.programs, f"atomic access to an element of {label} that {how}",
+            self.op, "races", self._marked(clash), self.at, self.programs,
+            f"atomic access to an element of {self.buffer.label} that {self._rivalry(theirs)}",
             self.buffer, other=f"written by {self.access.agent(rival)}",
         )
+
+    def _rivalry(self, theirs: int) -> str:
+        """What the other side does, whose write reaches so far."""
+        if not self.reach:
+            scope = "scope `workgroup` (Triton's cta)"
+            return f"another program of the launch writes; an atomic of {scope} is one for its own program alone"
+        if not theirs:
+            return "another program of the launch stores without an order between them"
+        return "another rank accesses too; an atomic of scope `device` (Triton's gpu) is one for its own rank alone"
 
     def _marked(self, hit: Array) -> Array:
         marked = np.zeros(self.at.shape, np.bool_)
@@ -165,17 +174,17 @@ class _OnBuffer:
         """Note the writes, and what was acquired and released; programs that run all at once order nothing."""
         ordering = self.access.ordering
         written = self.index[changed]
-        if len(self.programs) == 1 and self.everyone:
+        if len(self.programs) == 1 and self.reach:
             program, addresses = int(self.programs[0]), self.at[self.chosen]
             if self.op.acquires:
                 ordering.acquire(program, addresses)
             else:
                 ordering.read(program, addresses)
-            ordering.wrote(self.buffer.recorded(), written, self.owner[changed], True)
+            ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.reach)
             if written.size:
                 (ordering.release if self.op.releases else ordering.publish)(program, addresses[changed])
             return
-        ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.everyone)
+        ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.reach)
 
 
 def _rounds(index: Array) -> Iterator[Array]:

@@ -137,7 +137,7 @@ class ReferenceDevice:
                 find_entry(one.module.module, one.entry), tuple(one.grid), arguments, self.memory,
                 bool(one.module.artifact.metadata.get("enable_fp_fusion", True)), one.options.budget, one.options.checks,
             )
-            run.title, run.resident = f"{one.name} on rank {one.rank}", one.options.resident
+            run.title, run.rank, run.resident = f"{one.name} on rank {one.rank}", one.rank, one.options.resident
             made.append(run)
         return [LaunchReport(r.findings, r.counters, r.seconds) for r in run_jointly(made, seed)]
 

@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
+from tilefw.tile.reference.asynchronous_accesses import ENGINES
 from tilefw.tile.reference.interpret import GridRun, OutOfBudget, ProgramFrame, RefReport
 from tilefw.tile.reference.ordering import Ordering, OrderingOfLaunch
 from tilefw.tile.reference.scheduling import Run
@@ -49,9 +50,9 @@ class ProgramPoll:
 
 
 class JointRun(GridRun):
-    """One launch of several; `title` names it in reports."""
+    """One launch of several; `title` names it in reports, `rank` the device that it runs on."""
 
-    title = "the launch"
+    title, rank = "the launch", 0
     resident: int | None = None  # programs that run at once at most
     random: np.random.Generator | None = None
     poll: ProgramPoll | None = None
@@ -176,9 +177,14 @@ def _share(launches: Sequence[JointRun], random: np.random.Generator | None) -> 
         number = int(np.searchsorted(firsts, program, side="right")) - 1
         return f"program {launches[number].position(program - firsts[number])} of {launches[number].title}"
 
+    by_launch = np.array([launch.rank for launch in launches])
+
+    def ranks(agents: Array) -> Array:
+        return by_launch[np.searchsorted(firsts[:-1], agents % ENGINES, side="right") - 1]
+
     for launch, first in zip(launches, firsts, strict=False):
         launch.random = launch.access.asynchronous.random = random
-        launch.access.ordering, launch.access.told = OrderingOfLaunch(shared, first), told
+        launch.access.ordering, launch.access.told = OrderingOfLaunch(shared, first, launch.rank, ranks), told
 
 
 def _report_waiting(program: _RunningProgram, begun: bool) -> None:

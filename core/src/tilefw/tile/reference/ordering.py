@@ -14,6 +14,8 @@ import numpy as np
 
 from tilefw.tile.reference.value import Array
 
+# How far an atomic of a scope is one: for its own program alone, for those of its device, for all of a node.
+REACH = {"workgroup": 0, "device": 1, "system": 2}
 _NOBODY = -1
 _SEVERAL = -1
 Clock = dict[int, int]  # program: how many of its releases were seen
@@ -21,25 +23,25 @@ Loads = frozenset[tuple[int, int]]  # program, and how many releases it had made
 
 
 class Record:
-    """For each element of a buffer: the program that wrote it last, after how many of its releases, and whether atomically; and
+    """For each element of a buffer: the program that wrote it last, after how many of its releases, and atomically for whom; and
     the programs that have loaded it."""
 
-    __slots__ = ("_readers", "_writer", "atomic", "epoch")
+    __slots__ = ("_readers", "_writer", "epoch", "reach")
 
     def __init__(self, elements: int) -> None:
         self._writer = np.zeros(elements, np.int32)  # its number and one, so that untouched memory has no writer
         self._readers: Array | None = None  # see `Ordering.loaded`
         self.epoch = np.zeros(elements, np.int32)
-        self.atomic = np.zeros(elements, np.bool_)  # in a scope that reaches every program
+        self.reach = np.zeros(elements, np.int8)  # of the atomic that wrote, by REACH; 0 of a store
 
     def writer(self, index: Array) -> Array:
         """The programs that wrote these elements last, -1 where nobody did."""
         return self._writer[index] - 1
 
-    def note(self, index: Array, owner: Array, atomic: bool) -> None:
+    def note(self, index: Array, owner: Array, reach: int) -> None:
         """`owner` has written these elements, in the order of `index`."""
         self._writer[index] = owner + 1
-        self.atomic[index] = atomic
+        self.reach[index] = reach
 
     def readers(self, index: Array) -> Array:
         """Codes of the programs that have loaded these elements: 0 none, p + 1 the program p before its first release, -1 several
@@ -79,9 +81,13 @@ class Ordering:
         found[found] = after >= seen[inverse.reshape(-1)]
         return found
 
-    def wrote(self, record: Record, index: Array, owner: Array, atomic: bool) -> None:
-        """Note who wrote elements, in the order of `index`."""
-        record.note(index, owner, atomic)
+    def apart(self, record: Record, index: Array) -> Array:
+        """Where a program of another device wrote the element last."""
+        return np.zeros(index.shape, np.bool_)
+
+    def wrote(self, record: Record, index: Array, owner: Array, reach: int) -> None:
+        """Note who wrote elements, in the order of `index`, and how far that is atomic."""
+        record.note(index, owner, reach)
         if self._clocks:
             programs, inverse = np.unique(owner, return_inverse=True)
             own = np.array([self._clocks.get(int(p), {}).get(int(p), 0) for p in programs], np.int32)
@@ -192,17 +198,20 @@ class Ordering:
 
 class OrderingOfLaunch(Ordering):
     """What one of several launches at once asks of the `shared` order of them all: its programs are numbered there from `first`
-    on, and so are those that answers name."""
+    on, and so are those that answers name. It runs on the device `rank`; `ranks` tells on which programs of these numbers run."""
 
-    def __init__(self, shared: Ordering, first: int) -> None:
+    def __init__(self, shared: Ordering, first: int, rank: int, ranks: Callable[[Array], Array]) -> None:
         vars(self).update(vars(shared))  # what all of them add to
-        self._first = first
+        self._first, self._rank, self._ranks = first, rank, ranks
 
     def unseen(self, record: Record, index: Array, owner: Array) -> Array:
         return super().unseen(record, index, owner + self._first)
 
-    def wrote(self, record: Record, index: Array, owner: Array, atomic: bool) -> None:
-        super().wrote(record, index, owner + self._first, atomic)
+    def apart(self, record: Record, index: Array) -> Array:
+        return self._ranks(record.writer(index)) != self._rank
+
+    def wrote(self, record: Record, index: Array, owner: Array, reach: int) -> None:
+        super().wrote(record, index, owner + self._first, reach)
 
     def loaded(self, record: Record, index: Array, owner: Array) -> None:
         super().loaded(record, index, owner + self._first)
