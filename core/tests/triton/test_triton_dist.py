@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import tilefw
 from tilefw.api.errors import CodeError, CompileError, UnsupportedError
 from tilefw.distributed.node import DeviceNode
 from tilefw.triton.triton_dist import PACKAGE, open_checkout
-from tilefw.triton.triton_dist.threads import over_threads
+from tilefw.triton.triton_dist.threads import COUNT, over_threads
 
 N = 100
 _COMMON = '''import cuda_driver
@@ -149,12 +150,45 @@ def test_what_is_not_served_is_refused_by_name(code: ModuleType, kernel: str, er
     ("n = 1\n mine = tid(0) * n\n n = 2\n if mine < 4:\n  st(p, mine)", "which changes"),
     ("if tid(0) < 4:\n  x = 1\n y = x", "which threads store apart"),
     ("put(p, tid(0))", "a function of all threads"),
+    ("mine = tid(0)\n mine += 1\n if mine < 4:\n  st(p, mine)", "differs from thread to thread"),
+    ("if q:\n  mine = tid(0)\n else:\n  mine = tid(0) * 2\n if mine < 4:\n  st(p, mine)", "on some of the ways"),
+    ("mine = 0\n if q:\n  mine = tid(0)\n if mine < 4:\n  st(p, mine)", "on some of the ways"),
+    ("mine = tid(0)\n for i in range(3):\n  if mine < 4:\n   st(p, mine)\n  mine = mine + 32", "on some of the ways"),
+    ("mine = tid(0)\n if mine == 0:\n  mine = 7\n if mine < 4:\n  st(p, mine)", "on some of the ways"),
+    ("mine = tid(0)\n if mine < 4:\n  mine = 7\n  st(p, mine)", "keeps for later"),
+    ("mine = atomic_add(p + tid(0), 1)", "reads for later"),
+    ("mine = ld(p + tid(0))\n __syncthreads()\n if tid(0) < 4:\n  st(p, mine)", "reads for later"),
+    ("mine = count(tid(0))\n if tid(0) < 4:\n  st(p, mine)", "would compute anew"),
+    ("if tid(0) == 0:\n  return\n st(p, tid(0))", "the end of one thread"),
 ])
 def test_values_of_threads_that_a_program_cannot_have_are_refused(body: str, told: str) -> None:
     (function,) = ast.parse(f"def kernel(p):\n {body}\n").body
     assert isinstance(function, ast.FunctionDef)
     with pytest.raises(UnsupportedError, match=told):
         over_threads(function)
+
+
+def done(body: str) -> list[tuple[int, int]]:
+    """What 4 threads store: (where, what)."""
+    (function,) = ast.parse(f"def kernel(p, n=0):\n {body}\n").body
+    assert isinstance(function, ast.FunctionDef)
+    stores: list[tuple[int, int]] = []
+    known: dict[str, Any] = {COUNT: 4, "tid": lambda axis: 0, "st": lambda at, value: stores.append((at, value))}
+    exec(ast.unparse(over_threads(function) or function), known)
+    known["kernel"](0)
+    return stores
+
+
+@pytest.mark.parametrize(("body", "stored"), [
+    ("if tid(0) < 2:\n  st(p + tid(0), 1)\n else:\n  st(p + tid(0), 2)", [(0, 1), (1, 1), (2, 2), (3, 2)]),
+    ("if tid(0) < 100:\n  st(p + tid(0), 1)", [(0, 1), (1, 1), (2, 1), (3, 1)]),
+    ("if tid(0) == 0:\n  st(p + tid(0), 1)", [(0, 1)]),
+    ("if n == 0:\n  mine = tid(0) * 2\n  if mine < 3:\n   st(p, mine)", [(0, 0), (0, 2)]),
+    ("for i in range(2):\n  mine = tid(0) + i\n  if mine < 2:\n   st(i, mine)", [(0, 0), (0, 1), (1, 1)]),
+    ("mine = tid(0)\n mine = mine + 2\n if mine < 4:\n  st(p, mine)", [(0, 2), (0, 3)]),
+])
+def test_each_thread_does_its_own_part_once(body: str, stored: list[tuple[int, int]]) -> None:
+    assert done(body) == stored
 
 
 def test_files_without_kernels_are_told(tmp_path: Path) -> None:
