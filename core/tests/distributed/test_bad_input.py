@@ -33,6 +33,12 @@ def meet_as_often(x, words, times):
 
 
 @tilefw.jit
+def meet_without_words(x):
+    if tld.rank() == 0:
+        tld.barrier()
+
+
+@tilefw.jit
 def leave_or_meet(x, words):
     if tld.rank() == 1:
         return
@@ -124,6 +130,14 @@ def test_a_deadlock_says_in_what_the_ranks_launches_differ(launches, told):
     x, words = node.zeros((1,), "int32"), node.zeros((2,), "int32", name="words")
     error = raised(node, lambda node: node.run(launches(x, words)))
     assert error.code == "TFW0870" and told in error.note
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_programs_of_one_rank_that_share_the_nodes_own_barrier_race_on_its_words(target):
+    node = tilefw.node(target, 2)
+    error = raised(node, lambda node: node.launch(meet_without_words, (2,), node.zeros((1,), "int32"), checks="all", seed=1))
+    assert error.code in ("TFW0444", "TFW0804")
+    assert "the address is element 1 of words of the node's barrier on rank 0 (heap - 0x3f8)" in error.note
 
 
 @pytest.mark.parametrize("target", TARGETS)

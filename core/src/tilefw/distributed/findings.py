@@ -10,6 +10,7 @@ from tilefw.api.errors import CheckError
 from tilefw.distributed.launch_differences import differences
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import SymmetricHeap
+from tilefw.node_context import BARRIER
 from tilefw.runtime.diagnostics import check_error, with_text
 
 _DEADLOCK = "deadlock"
@@ -57,7 +58,7 @@ def _waits(one: RankLaunch, report: LaunchReport, heap: SymmetricHeap) -> Iterat
 
 def _placed(finding: Finding, rank: int, heap: SymmetricHeap) -> Finding:
     """A finding of a rank that says what is at its address, and which peer was meant where nothing can be."""
-    if finding.address is None or finding.address < heap.bases[0]:
+    if finding.address is None or finding.address < heap.bases[0] + BARRIER:
         return finding
     asked, meant, ranks = heap.unknown_rank(finding.address), heap.unreached(finding.address), len(heap.bases)
     if asked is not None:

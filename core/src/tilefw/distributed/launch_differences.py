@@ -10,7 +10,7 @@ from tilefw.distributed.rank_launch import RankLaunch
 
 def differences(launches: Sequence[RankLaunch], ranks: int) -> Iterator[str]:
     """One line for each thing in which the ranks' launches, the first with the first, are not alike. Nothing is said where ranks
-    make several kernels at once on purpose, or have all different values, as those of their own numbers."""
+    make several kernels at once on purpose, or where more than two have all different values, as those of their own numbers."""
     by_rank: dict[int, list[RankLaunch]] = {}
     for one in launches:
         by_rank.setdefault(one.rank, []).append(one)

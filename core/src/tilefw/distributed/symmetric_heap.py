@@ -148,12 +148,13 @@ class SymmetricHeap:
             if not base + BARRIER <= address < base + BASE_STEP + BARRIER:
                 continue
             offset = address - base
+            of_heap = f"heap {'-' if offset < 0 else '+'} {abs(offset):#x}"
             before = [array for array in (self.barrier, *self.arrays) if array.offset <= offset]
             array, beyond = before[-1], offset - before[-1].offset - before[-1].nbytes
             if beyond >= 0:
-                return f"{beyond} bytes behind the end of {self.called(array)} on rank {rank} (heap + {offset:#x})"
+                return f"{beyond} bytes behind the end of {self.called(array)} on rank {rank} ({of_heap})"
             element = (offset - array.offset) // array.dtype.itemsize
-            return f"element {element} of {self.called(array)} on rank {rank} (heap + {offset:#x})"
+            return f"element {element} of {self.called(array)} on rank {rank} ({of_heap})"
         return f"{address:#x}"
 
 
