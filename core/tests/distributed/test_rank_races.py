@@ -81,3 +81,50 @@ def test_right_collectives_are_no_races(name, form):
     found = one.run(node, *[node.array(list(argument)) for argument in arguments], form, seed=1, checks="all,weak_memory")
     assert one.wrong(found, arguments) == []
     assert "races" in node.results[-1].checks
+
+
+@tilefw.jit
+def send_by_fences(x, flag, out, RELEASE: tl.constexpr, ACQUIRE: tl.constexpr):
+    if tld.rank() == 0:
+        tl.store(tld.at(x, 1), 7)
+        tld.fence("release", RELEASE)
+        tld.signal(flag, 1, sem="relaxed")
+    else:
+        tld.wait(flag, sem="relaxed")
+        tld.fence("acquire", ACQUIRE)
+        tl.store(out, tl.load(x))
+
+
+@pytest.mark.parametrize("target", CODES)
+def test_fences_between_two_ranks_need_the_scope_of_the_system(target):
+    def sent(**scopes):
+        node = tilefw.node(target, 2)
+        x, flag, out = (node.zeros((1,), "int32", name=name) for name in ("x", "flag", "out"))
+        node.launch(send_by_fences, (1,), x, flag, out, checks="default,races", **scopes)
+        return out[1][0]
+
+    assert sent(RELEASE="system", ACQUIRE="system") == 7
+    for scopes in ({"RELEASE": "device", "ACQUIRE": "system"}, {"RELEASE": "system", "ACQUIRE": "device"}):
+        with pytest.raises(CheckError, match="rank 1, send_by_fences: races: ") as error:
+            sent(**scopes)
+        assert error.value.code == CODES[target]
+
+
+@tilefw.jit
+def send_within(x, flag, out, SCOPE: tl.constexpr):
+    if tl.program_id(0) == 0:
+        tl.store(x, 7 + tld.rank())
+        tld.fence("release", SCOPE)
+        tl.atomic_xchg(flag, 1, sem="relaxed", scope=SCOPE)
+    else:
+        tld.wait(flag, scope=SCOPE)
+        tl.store(out, tl.load(x))
+
+
+@pytest.mark.parametrize("target", CODES)
+@pytest.mark.parametrize("scope", ["device", "system"])
+def test_programs_of_one_rank_are_ordered_by_the_scope_of_its_device(target, scope):
+    node = tilefw.node(target, 2)
+    x, flag, out = (node.zeros((1,), "int32") for _ in range(3))
+    node.launch(send_within, (2,), x, flag, out, SCOPE=scope, checks="default,races")
+    assert [part[0] for part in out] == [7, 8]

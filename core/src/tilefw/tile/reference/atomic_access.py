@@ -177,12 +177,12 @@ class _OnBuffer:
         if len(self.programs) == 1 and self.reach:
             program, addresses = int(self.programs[0]), self.at[self.chosen]
             if self.op.acquires:
-                ordering.acquire(program, addresses)
+                ordering.acquire(program, addresses, self.reach)
             else:
-                ordering.read(program, addresses)
+                ordering.read(program, addresses, self.reach)
             ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.reach)
             if written.size:
-                (ordering.release if self.op.releases else ordering.publish)(program, addresses[changed])
+                (ordering.release if self.op.releases else ordering.publish)(program, addresses[changed], self.reach)
             return
         ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.reach)
 

@@ -29,6 +29,7 @@ from tilefw.tile.reference.evaluate_dot import dot, summed_onto
 from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled, scaled
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
+from tilefw.tile.reference.ordering import REACH
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either, settle
 from tilefw.tile.text.source_location import place_of
 
@@ -287,7 +288,7 @@ def _fence(launch: InterpreterState, op: FenceOp, frame: FrameValues) -> list[Ev
         launch.access.asynchronous.complete(frame.programs)
     if op.scope != "workgroup":
         for program in frame.programs.tolist():
-            launch.access.ordering.fence(int(program), acquires=op.acquires, releases=op.releases)
+            launch.access.ordering.fence(int(program), op.acquires, op.releases, REACH[op.scope])
     return []
 
 

@@ -16,6 +16,7 @@ from tilefw.tile.reference.value import Array
 
 # How far an atomic of a scope is one: for its own program alone, for those of its device, for all of a node.
 REACH = {"workgroup": 0, "device": 1, "system": 2}
+_EVERYBODY = -1  # a circle of programs that see what is left for it; others are those of a device, by its rank
 _NOBODY = -1
 _SEVERAL = -1
 Clock = dict[int, int]  # program: how many of its releases were seen
@@ -63,9 +64,10 @@ class Ordering:
 
     def __init__(self) -> None:
         self._clocks: dict[int, Clock] = {}
-        self._left: dict[int, Clock] = {}
-        self._fenced: dict[int, Clock] = {}  # by program: its clock at its last release fence
-        self._read: dict[int, Clock] = {}  # by program: what its relaxed atomics have read, for an acquire fence to take over
+        self._left: dict[int, dict[int, Clock]] = {}  # by circle
+        # By program and circle: its clock at its last release fence, and what its relaxed atomics have read, for an acquire fence.
+        self._fenced: dict[tuple[int, int], Clock] = {}
+        self._read: dict[tuple[int, int], Clock] = {}
         self._loads: list[Loads] = []
         self._numbers: dict[Loads, int] = {}
 
@@ -136,18 +138,21 @@ class Ordering:
         seen = self._clocks.get(program, {})
         return int(code == _SEVERAL or any(p != program and after >= seen.get(p, 0) for p, after in self._loads_of(code)))
 
-    def acquire(self, program: int, addresses: Array) -> None:
-        """The program has seen what was released at these elements."""
-        if not self._left:
-            return
-        for clock in self._found(addresses):
-            _join_clocks(self._clocks.setdefault(program, {program: 0}), clock)
+    def _circles(self, reach: int) -> tuple[int, ...]:
+        """Who may see what a program releases in this scope, and from whom it acquires."""
+        return (_EVERYBODY,)
 
-    def read(self, program: int, addresses: Array) -> None:
+    def acquire(self, program: int, addresses: Array, reach: int) -> None:
+        """The program has seen what was released at these elements."""
+        for circle in self._circles(reach):
+            for clock in self._found(addresses, circle):
+                _join_clocks(self._clocks.setdefault(program, {program: 0}), clock)
+
+    def read(self, program: int, addresses: Array, reach: int) -> None:
         """A relaxed atomic has read these elements: a fence may acquire what was released there."""
-        if self._left:
-            for clock in self._found(addresses):
-                _join_clocks(self._read.setdefault(program, {}), clock)
+        for circle in self._circles(reach):
+            for clock in self._found(addresses, circle):
+                _join_clocks(self._read.setdefault((program, circle), {}), clock)
 
     def hand_over(self, program: int, engine: int) -> None:
         """The engine has seen what the program did up to here."""
@@ -160,39 +165,46 @@ class Ordering:
         if engine in self._clocks:
             self.hand_over(engine, program)
 
-    def fence(self, program: int, acquires: bool, releases: bool) -> None:
+    def fence(self, program: int, acquires: bool, releases: bool, reach: int) -> None:
         """Order what the program did before with what it does now, by its relaxed atomics on either side."""
         own = self._clocks.setdefault(program, {program: 0})
         if acquires:
-            _join_clocks(own, self._read.get(program, {}))
+            for circle in self._circles(reach):
+                _join_clocks(own, self._read.get((program, circle), {}))
         if releases:
             own[program] += 1
-            self._fenced[program] = dict(own)
+            self._fenced.update({(program, circle): dict(own) for circle in self._circles(reach)})
 
-    def release(self, program: int, addresses: Array) -> None:
+    def release(self, program: int, addresses: Array, reach: int) -> None:
         """Whoever acquires one of these elements has seen what the program did up to here."""
         own = self._clocks.setdefault(program, {program: 0})
         own[program] += 1
-        self._leave(own, addresses)
+        for circle in self._circles(reach):
+            self._leave(own, addresses, circle)
 
-    def publish(self, program: int, addresses: Array) -> None:
+    def publish(self, program: int, addresses: Array, reach: int) -> None:
         """A relaxed atomic has written these elements: who acquires one has seen what came before the program's last fence."""
-        if program in self._fenced:
-            self._leave(self._fenced[program], addresses)
+        for circle in self._circles(reach):
+            if (program, circle) in self._fenced:
+                self._leave(self._fenced[program, circle], addresses, circle)
 
-    def _leave(self, own: Clock, addresses: Array) -> None:
+    def _leave(self, own: Clock, addresses: Array, circle: int) -> None:
+        left = self._left.setdefault(circle, {})
         joined: dict[int, Clock] = {}  # by what was left at an element before: mostly one clock, or none
         for address in np.unique(addresses).tolist():
-            before = self._left.get(address)
+            before = left.get(address)
             key = 0 if before is None else id(before)
             if key not in joined:
                 clock = dict(own)
                 _join_clocks(clock, before or {})
                 joined[key] = clock
-            self._left[address] = joined[key]
+            left[address] = joined[key]
 
-    def _found(self, addresses: Array) -> list[Clock]:
-        found = {id(clock): clock for a in np.unique(addresses).tolist() if (clock := self._left.get(a)) is not None}
+    def _found(self, addresses: Array, circle: int) -> list[Clock]:
+        left = self._left.get(circle)
+        if not left:
+            return []
+        found = {id(clock): clock for a in np.unique(addresses).tolist() if (clock := left.get(a)) is not None}
         return list(found.values())
 
 
@@ -222,11 +234,14 @@ class OrderingOfLaunch(Ordering):
     def reader(self, code: int, owner: int) -> int | None:
         return super().reader(code, owner + self._first)
 
-    def acquire(self, program: int, addresses: Array) -> None:
-        super().acquire(program + self._first, addresses)
+    def _circles(self, reach: int) -> tuple[int, ...]:
+        return (_EVERYBODY, self._rank) if reach == REACH["system"] else (self._rank,)
 
-    def read(self, program: int, addresses: Array) -> None:
-        super().read(program + self._first, addresses)
+    def acquire(self, program: int, addresses: Array, reach: int) -> None:
+        super().acquire(program + self._first, addresses, reach)
+
+    def read(self, program: int, addresses: Array, reach: int) -> None:
+        super().read(program + self._first, addresses, reach)
 
     def hand_over(self, program: int, engine: int) -> None:
         super().hand_over(program + self._first, engine + self._first)
@@ -235,14 +250,14 @@ class OrderingOfLaunch(Ordering):
         if engine + self._first in self._clocks:
             self.hand_over(engine, program)
 
-    def fence(self, program: int, acquires: bool, releases: bool) -> None:
-        super().fence(program + self._first, acquires, releases)
+    def fence(self, program: int, acquires: bool, releases: bool, reach: int) -> None:
+        super().fence(program + self._first, acquires, releases, reach)
 
-    def release(self, program: int, addresses: Array) -> None:
-        super().release(program + self._first, addresses)
+    def release(self, program: int, addresses: Array, reach: int) -> None:
+        super().release(program + self._first, addresses, reach)
 
-    def publish(self, program: int, addresses: Array) -> None:
-        super().publish(program + self._first, addresses)
+    def publish(self, program: int, addresses: Array, reach: int) -> None:
+        super().publish(program + self._first, addresses, reach)
 
 
 def _by_pair(a: Array, b: Array, function: Callable[[int, int], int]) -> Array:
