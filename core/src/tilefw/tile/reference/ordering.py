@@ -16,7 +16,7 @@ from tilefw.tile.reference.value import Array
 
 # How far an atomic of a scope is one: for its own program alone, for those of its device, for all of a node.
 REACH = {"workgroup": 0, "device": 1, "system": 2}
-_EVERYBODY = -1  # a circle of programs that see what is left for it; others are those of a device, by its rank
+_EVERYBODY = -1  # the scope instance of all programs; others are those of a device, by its rank
 _NOBODY = -1
 _SEVERAL = -1
 Clock = dict[int, int]  # program: how many of its releases were seen
@@ -64,8 +64,8 @@ class Ordering:
 
     def __init__(self) -> None:
         self._clocks: dict[int, Clock] = {}
-        self._left: dict[int, dict[int, Clock]] = {}  # by circle
-        # By program and circle: its clock at its last release fence, and what its relaxed atomics have read, for an acquire fence.
+        self._left: dict[int, dict[int, Clock]] = {}  # by scope instance
+        # By program and scope instance: its clock at its last release fence; what its relaxed atomics read, for an acquire fence.
         self._fenced: dict[tuple[int, int], Clock] = {}
         self._read: dict[tuple[int, int], Clock] = {}
         self._loads: list[Loads] = []
@@ -138,21 +138,21 @@ class Ordering:
         seen = self._clocks.get(program, {})
         return int(code == _SEVERAL or any(p != program and after >= seen.get(p, 0) for p, after in self._loads_of(code)))
 
-    def _circles(self, reach: int) -> tuple[int, ...]:
-        """Who may see what a program releases in this scope, and from whom it acquires."""
+    def _scope_instances(self, reach: int) -> tuple[int, ...]:
+        """Those whose programs see what one releases in this scope, and from which it acquires."""
         return (_EVERYBODY,)
 
     def acquire(self, program: int, addresses: Array, reach: int) -> None:
         """The program has seen what was released at these elements."""
-        for circle in self._circles(reach):
-            for clock in self._found(addresses, circle):
+        for instance in self._scope_instances(reach):
+            for clock in self._found(addresses, instance):
                 _join_clocks(self._clocks.setdefault(program, {program: 0}), clock)
 
     def read(self, program: int, addresses: Array, reach: int) -> None:
         """A relaxed atomic has read these elements: a fence may acquire what was released there."""
-        for circle in self._circles(reach):
-            for clock in self._found(addresses, circle):
-                _join_clocks(self._read.setdefault((program, circle), {}), clock)
+        for instance in self._scope_instances(reach):
+            for clock in self._found(addresses, instance):
+                _join_clocks(self._read.setdefault((program, instance), {}), clock)
 
     def hand_over(self, program: int, engine: int) -> None:
         """The engine has seen what the program did up to here."""
@@ -169,27 +169,27 @@ class Ordering:
         """Order what the program did before with what it does now, by its relaxed atomics on either side."""
         own = self._clocks.setdefault(program, {program: 0})
         if acquires:
-            for circle in self._circles(reach):
-                _join_clocks(own, self._read.get((program, circle), {}))
+            for instance in self._scope_instances(reach):
+                _join_clocks(own, self._read.get((program, instance), {}))
         if releases:
             own[program] += 1
-            self._fenced.update({(program, circle): dict(own) for circle in self._circles(reach)})
+            self._fenced.update({(program, instance): dict(own) for instance in self._scope_instances(reach)})
 
     def release(self, program: int, addresses: Array, reach: int) -> None:
         """Whoever acquires one of these elements has seen what the program did up to here."""
         own = self._clocks.setdefault(program, {program: 0})
         own[program] += 1
-        for circle in self._circles(reach):
-            self._leave(own, addresses, circle)
+        for instance in self._scope_instances(reach):
+            self._leave(own, addresses, instance)
 
     def publish(self, program: int, addresses: Array, reach: int) -> None:
         """A relaxed atomic has written these elements: who acquires one has seen what came before the program's last fence."""
-        for circle in self._circles(reach):
-            if (program, circle) in self._fenced:
-                self._leave(self._fenced[program, circle], addresses, circle)
+        for instance in self._scope_instances(reach):
+            if (program, instance) in self._fenced:
+                self._leave(self._fenced[program, instance], addresses, instance)
 
-    def _leave(self, own: Clock, addresses: Array, circle: int) -> None:
-        left = self._left.setdefault(circle, {})
+    def _leave(self, own: Clock, addresses: Array, instance: int) -> None:
+        left = self._left.setdefault(instance, {})
         joined: dict[int, Clock] = {}  # by what was left at an element before: mostly one clock, or none
         for address in np.unique(addresses).tolist():
             before = left.get(address)
@@ -200,8 +200,8 @@ class Ordering:
                 joined[key] = clock
             left[address] = joined[key]
 
-    def _found(self, addresses: Array, circle: int) -> list[Clock]:
-        left = self._left.get(circle)
+    def _found(self, addresses: Array, instance: int) -> list[Clock]:
+        left = self._left.get(instance)
         if not left:
             return []
         found = {id(clock): clock for a in np.unique(addresses).tolist() if (clock := left.get(a)) is not None}
@@ -234,7 +234,7 @@ class OrderingOfLaunch(Ordering):
     def reader(self, code: int, owner: int) -> int | None:
         return super().reader(code, owner + self._first)
 
-    def _circles(self, reach: int) -> tuple[int, ...]:
+    def _scope_instances(self, reach: int) -> tuple[int, ...]:
         return (_EVERYBODY, self._rank) if reach == REACH["system"] else (self._rank,)
 
     def acquire(self, program: int, addresses: Array, reach: int) -> None:
