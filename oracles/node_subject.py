@@ -1,7 +1,8 @@
 """Machine code of a node's collective as the subject of a mutation campaign: all ranks run the changed code, NumPy judges.
 
 Memory is weak and its order adversarial by seed, beside all checks. There are four ranks: of three, what a ring
-forwards once is read by nobody but those who have met behind it.
+forwards once is read by nobody but those who have met behind it. A site of a meeting at an end of a collective is seen by other
+launches alone, and proved so; `meeting.middle` (`oracles.meeting_subject`) is a meeting whose sites have no proof.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import tilefw
+from oracles.meeting_subject import MEETING
 from oracles.site import Site
 from oracles.subject import Run
 from tilefw.api import CheckError
@@ -30,7 +32,8 @@ from tilefw.runtime.plugins.loader import find_target
 RANKS = 4
 CHECKS = "all,weak_memory"
 NEXT = "//; the next kernel"  # between the texts of a form's kernels; a comment of either syntax
-FORMS = tuple(f"{name}.{form}" for name, one in COLLECTIVES.items() for form in one.forms)
+_JUDGED = {**COLLECTIVES, MEETING.name: MEETING}
+FORMS = tuple(f"{name}.{form}" for name, one in _JUDGED.items() for form in one.forms)
 _FILE = re.compile(r'^\s*\.file (?P<number>\d+) "(?P<path>[^"]+)"', re.MULTILINE)
 _PLACE = re.compile(r"^\s*\.loc (?P<file>\d+) (?P<line>\d+)")
 _ACCESS = re.compile(r"^\s*(@\S+ )?(?P<store>st\.global|red\.|atom\.|buffer_store|global_store|global_atomic)|"
@@ -70,14 +73,15 @@ class _RecordedNode(DeviceNode):
 
 
 class NodeSubject:
-    """A form of a collective, `all_reduce.ring`: the code of all of its kernels, one behind the other."""
+    """A form of a collective, `all_reduce.ring`: the code of all of its kernels, one behind the other. `keywords` are those of each
+    launch: fewer warps take less time."""
 
     launches = 1
 
-    def __init__(self, name: str, judged: JudgedNode) -> None:
-        self.name, self.corpus, self._judged = name, judged.corpus, judged
+    def __init__(self, name: str, judged: JudgedNode, **keywords: Any) -> None:
+        self.name, self.corpus, self._judged, self._keywords = name, judged.corpus, judged, keywords
         kernel, self._form = name.split(".")
-        self._one = COLLECTIVES[kernel]
+        self._one = _JUDGED[kernel]
         self._inputs = self._one.draw(np.random.default_rng(1), RANKS, max(self._one.small // RANKS, 1), self._one.dtypes[0])
         node = _RecordedNode(judged.target, RANKS, {})
         self._launched(node, 0, "none")
@@ -112,7 +116,7 @@ class NodeSubject:
 
     def _launched(self, node: DeviceNode, seed: int, checks: str) -> Any:
         arrays = [node.array(list(values)) for values in self._inputs]
-        return self._one.run(node, *arrays, self._form, seed=seed, checks=checks)
+        return self._one.run(node, *arrays, self._form, seed=seed, checks=checks, **self._keywords)
 
     def _at_an_end(self, site: Site) -> str:
         """What says that a site belongs to where all ranks meet before or behind all that a kernel does."""

@@ -8,6 +8,7 @@ from hsaco_oracles import campaigns
 from oracles import allocated_kernel, mutation_report, mutations
 from oracles.allocated_kernel import AllocatedKernel
 from oracles.chips import AMD, GFX942, GFX950, Chip
+from oracles.node_subject import NodeSubject
 from oracles.register_sites import RegisterSite
 
 # The later chip has most of its rules from the older.
@@ -18,6 +19,7 @@ SAMPLE_KERNELS = (
 )
 REGISTERS = {GFX942: 60, GFX950: 50}
 REGISTER_KERNELS = ("softmax", "matmul_f16", "attention_lanes", "matmul_scratch")
+ONE_WAVE = {"num_warps": 1, "programs": 1, "block": 64}  # of each rank: a third of the time of the campaign's launches
 on_each_chip = pytest.mark.parametrize("chip", AMD, ids=lambda chip: chip.triton[1])
 
 
@@ -32,11 +34,22 @@ def test_a_sample_of_waits_barriers_and_pauses_is_reported(chip: Chip) -> None:
 
 def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
     """Of a collective's forwarding rank: the last site of each kind, but where all ranks meet at its ends."""
-    subject = campaigns.on_nodes("all_reduce.ring")
+    subject = NodeSubject("all_reduce.ring", campaigns.OURS_ON_NODES, **ONE_WAVE)
     every = [site for site in subject.sites() if not subject.proof(site)]
     chosen = {site.kind: site for site in every if site.kind in ("cache", "scope", "signal", "poll")}
     assert set(chosen) == {"cache", "scope", "signal", "poll"}
     results = list(mutations.verdicts(subject, list(chosen.values()), orders=4))
+    assert mutations.noticed(results) == 1, mutation_report.table(results)
+
+
+def test_a_weaker_meeting_is_noticed_where_something_is_read_behind_it() -> None:
+    """Which at the ends of a collective is none: without what its caches write back, or without what they forget."""
+    subject = NodeSubject("meeting.middle", campaigns.OURS_ON_NODES, **ONE_WAVE)
+    every = subject.sites()
+    assert not any(map(subject.proof, every))
+    chosen = [site for site in every if site.kind == "cache"]
+    assert [site.before.split()[0] for site in chosen] == ["buffer_wbl2", "buffer_inv"]
+    results = list(mutations.verdicts(subject, chosen, orders=1))
     assert mutations.noticed(results) == 1, mutation_report.table(results)
 
 
