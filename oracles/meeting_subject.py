@@ -19,7 +19,7 @@ from tilefw.kernels.distributed.rank_results import Arrays, RankResult, exact, n
 
 
 @tilefw.jit
-def read_behind_meeting(x_ptr, slots_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):  # noqa: N803  # as the language has it
+def read_behind_meeting(x_ptr, slots_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):
     for block in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
         offsets = block * BLOCK + tl.arange(0, BLOCK)
         inside = offsets < n
