@@ -21,7 +21,7 @@ NOTES: Mapping[str, Mapping[str, str]] = {
         "effect": "A rank's part is left out, or sent to a rank that is not there.",
     },
     "sizes": {
-        "bugType": "MASK", "description": "Fewer elements than ranks or programs, and sizes that no block divides.",
+        "bugType": "MASK", "description": "Fewer elements than ranks or programs, and the usual size.",
         "effect": "The last block is lost, or elements beyond it are stored to a peer.",
     },
     "types": {
