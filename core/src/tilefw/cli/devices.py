@@ -86,14 +86,14 @@ def _require_no_argument(one: Collective, given: Mapping[str, Any]) -> None:
 
 
 def _asks_for_time(args: argparse.Namespace) -> bool:
-    return bool(args.time or args.timeline or args.system)
+    return bool(args.time or args.timeline or args.system or args.json)
 
 
 def _system(args: argparse.Namespace, target: str) -> tuple[System | None, str | None]:
     """The system that the devices are joined in, or why the time of a run is not told. Raises UsageError for a name that is none,
     and for a system of fewer devices, UnsupportedError TFW0666 for one beside a target without a model of time."""
     if not _asks_for_time(args):
-        return None, "not asked for: --time tells it"
+        return None, "not asked for"
     from tilefw.distributed.links.system import plugin_system
     from tilefw.distributed.node_time import check_system, default_system
     from tilefw.runtime.plugins.loader import find_target
