@@ -11,7 +11,7 @@ import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.index import COLLECTIVES
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
+sys.path.append(str(Path(__file__).parents[3] / "bench"))  # the last: names of its files are those of other tests' too
 nodes = pytest.importorskip("nodes", reason="bench/ is beside the sources only")
 import nodes_page  # noqa: E402
 

@@ -130,7 +130,7 @@ def atomics() -> list[str]:
     p = "p = x_ptr.to(tl.pointer_type(tl.int32))\n"
     cases += [
         f"{p}y = tl.atomic_add(p, n, sem={order!r}, scope={scope!r})"
-        for order in (None, "", "relaxed", "acquire", "release", "acq_rel", "seq_cst") for scope in (None, "", *SCOPES, "device")
+        for order in (None, "", "relaxed", "acquire", "release", "acq_rel", "seq_cst") for scope in (None, "", *SCOPES, "block")
     ]
     cases += [p + body for body in (
         "y = tl.atomic_add(p, 1.5)", "y = tl.atomic_add(p, tl.arange(0, 4))", "y = tl.atomic_xchg(p, 3, n > 0)",

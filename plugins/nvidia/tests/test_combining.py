@@ -75,8 +75,8 @@ def test_combining_makes_kernels_shorter(monkeypatch):
     after = len(opcodes(compile_text(axpy("f32")).text))
     init = PtxChip.__init__
 
-    def bare(lanes: PtxChip, chip: Chip, fusion: bool) -> None:
-        init(lanes, chip, fusion)
+    def bare(lanes: PtxChip, chip: Chip, fusion: bool, deals: bool) -> None:
+        init(lanes, chip, fusion, deals)
         lanes.combiner = Combiner({})
 
     monkeypatch.setattr(PtxChip, "__init__", bare)

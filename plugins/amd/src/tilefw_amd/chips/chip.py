@@ -84,7 +84,7 @@ class Chip:
     mnemonics' fp8 and bf8 are, in core's names of element types. `matrix_sums` is the matrix unit's rounding by bits of an
     element. `vector_granule` and `shared_granule` are the units in which registers (of a lane) and shared memory (bytes) are
     allocated; `workgroups` how many workgroups of several waves a compute unit holds. `first_hip` is the version of the HIP
-    runtime from which on it runs the chip.
+    runtime from which on it runs the chip. `usual_system` is the system of links (`PLUGIN:NAME`) in which it mostly stands.
     """
 
     name: str
@@ -110,6 +110,7 @@ class Chip:
     features: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     first_hip: tuple[int, int] = (6, 0)
+    usual_system: str = ""
 
     def __str__(self) -> str:
         return self.name

@@ -74,6 +74,7 @@ CHIP = Chip(
     aliases=("amd-gfx942", "amd-mi300x"),
     product="CDNA3",
     summary="AMD CDNA3 (MI300X): gfx942 code objects, simulated",
+    usual_system="amd:mi300x",
     generation=3,
     limits=MappingProxyType(_LIMITS),
     elf_machine=0x4C,  # LLVM AMDGPUUsage, "AMDGPU e_flags": EF_AMDGPU_MACH_AMDGCN_GFX942

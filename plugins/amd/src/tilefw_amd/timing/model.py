@@ -22,8 +22,6 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
     ("v_cos_", "special"), ("v_trig_", "special"),
 )
 
-_SYSTEMS = {"gfx942": "amd:mi300x"}  # what chips are usually joined to
-
 
 def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
     """The chip by its page and figures."""
@@ -50,7 +48,7 @@ def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
         cost=WaveCosts(isa, f), resident_waves=chip.limits["waves_per_simd"] * chip.limits["simds_per_processor"],
         launch_seconds=f["launch"] * 1e-6, workgroup_cycles=f["workgroup_cycles"],
         matrix_pipes=frozenset({"matrix"}), atomic_cycles=f["atomic_cycles"], shared_row=chip.limits["shared_banks"] * 4,
-        system=_SYSTEMS[chip.name],
+        system=chip.usual_system,
     )
 
 

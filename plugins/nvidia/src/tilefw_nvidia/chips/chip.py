@@ -65,7 +65,7 @@ class Chip:
     `first_version`: the first `.version` with the chip as a `.target`. `matrix_rates` and `sums` by PTX's element type; an element
     without a rate has no matrix instruction that pays; those of products of a warpgroup are `warpgroup_rates` and `warpgroup_sums`,
     empty where the chip has none. `removed`: instructions of the chip's generation that it does not have, by
-    their opcode's beginning.
+    their opcode's beginning. `usual_system`: the system of links (`PLUGIN:NAME`) in which the chip mostly stands.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Chip:
     warp_unit: int = 4
     shared_unit: int = 128
     system_shared_bytes: int = 1024
+    usual_system: str = ""
 
     def __str__(self) -> str:
         return self.name

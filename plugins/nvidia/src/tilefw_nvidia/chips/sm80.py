@@ -16,6 +16,7 @@ CHIP = Chip(
     target="nvidia-sm80",
     aliases=("nvidia-a100",),
     summary="NVIDIA Ampere (A100): PTX, simulated",
+    usual_system="nvidia:a100_sxm",
     first_version=(7, 0),
     processors=108,
     threads_per_processor=2048,

@@ -19,6 +19,7 @@ CHIP = Chip(
     target="nvidia-sm90a",
     aliases=("nvidia-h100", "nvidia-h200", "h100", "h200"),
     summary="NVIDIA Hopper (H100, H200): PTX, simulated",
+    usual_system="nvidia:h100_sxm",
     first_version=(8, 0),
     processors=132,
     threads_per_processor=2048,

@@ -37,8 +37,6 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
 _RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
 
-_SYSTEMS = {"sm_80": "nvidia:a100_sxm", "sm_90a": "nvidia:h100_sxm"}  # what chips are usually joined to
-
 
 def _purpose(opcode: str) -> Purpose:
     for start, what in _PURPOSES:
@@ -71,7 +69,7 @@ def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
         cost=PtxCosts(chip, f), resident_waves=chip.threads_per_processor // _WARP, launch_seconds=f["launch"] * 1e-6,
         workgroup_cycles=f["workgroup_cycles"], matrix_pipes=frozenset({"tensor"}),
         atomic_cycles=f["atomic_cycles"], shared_row=chip.banks * 4, spills_later=True,
-        system=_SYSTEMS[chip.name],
+        system=chip.usual_system,
     )
 
 
