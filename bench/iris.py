@@ -141,7 +141,7 @@ def _product(kernel: str, columns: bool, terms: bool) -> Launch:
 
 _HANGS = "as written: the producer sets flags in its own heap, and the consumer waits for those in its"
 _REPAIRED = "the kernels as written, launched with the address of the consumer's flags; the flags are plain stores, which race"
-_NARROW = "atomics of several ranks to one word have the scope of a device, which orders none of another; the reference allows it"
+_NARROW = "atomics of several ranks to one word have the scope of a device, which orders none of another"
 EXAMPLES = (
     Example("00_load/load_bench.py", "load_kernel", 2, _loaded),
     Example("01_store/store_bench.py", "store_kernel", 2, _stored),

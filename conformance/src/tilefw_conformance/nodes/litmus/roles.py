@@ -12,6 +12,18 @@ import tilefw.language.distributed as tld
 
 
 @tilefw.jit
+def await_value(word, value: tl.constexpr, home, ACQUIRE: tl.constexpr, TO: tl.constexpr):
+    while tld.atomic_cas(word, value, value, home, sem=ACQUIRE, scope=TO) != value:
+        pass
+
+
+@tilefw.jit
+def take_turn(turn, home, RELEASE: tl.constexpr, FROM: tl.constexpr):
+    """What stands between the two accesses of a program that both publishes and sees: one word, counted by all."""
+    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+
+
+@tilefw.jit
 def publish(
     x, y, flag, turn, out, home, me, N: tl.constexpr, RELEASE: tl.constexpr, FROM: tl.constexpr, ACQUIRE: tl.constexpr,
     TO: tl.constexpr,
@@ -27,8 +39,7 @@ def read(
     TO: tl.constexpr,
 ):
     tile = tl.arange(0, N)
-    while tld.atomic_cas(flag, 1, 1, home, sem=ACQUIRE, scope=TO) != 1:
-        pass
+    await_value(flag, 1, home, ACQUIRE, TO)
     tl.store(out + me * N + tile, tld.load(x + tile, home))
 
 
@@ -50,8 +61,7 @@ def read_by_fence(
     TO: tl.constexpr,
 ):
     tile = tl.arange(0, N)
-    while tld.atomic_cas(flag, 1, 1, home, sem="relaxed", scope="system") != 1:
-        pass
+    await_value(flag, 1, home, "relaxed", "system")
     if ACQUIRE == "acquire":
         tld.fence("acquire", TO)
     tl.store(out + me * N + tile, tld.load(x + tile, home))
@@ -95,8 +105,7 @@ def read_behind_two(
     TO: tl.constexpr,
 ):
     tile = tl.arange(0, N)
-    while tld.atomic_cas(flag, 2, 2, home, sem=ACQUIRE, scope=TO) != 2:
-        pass
+    await_value(flag, 2, home, ACQUIRE, TO)
     tl.store(out + me * N + tile, tld.load(x + tile, home))
 
 
@@ -105,8 +114,7 @@ def pass_on(
     x, y, flag, turn, out, home, me, N: tl.constexpr, RELEASE: tl.constexpr, FROM: tl.constexpr, ACQUIRE: tl.constexpr,
     TO: tl.constexpr,
 ):
-    while tld.atomic_cas(flag, 1, 1, home, sem=ACQUIRE, scope=TO) != 1:
-        pass
+    await_value(flag, 1, home, ACQUIRE, TO)
     tld.atomic_xchg(turn, 1, home, sem="release", scope="system")
 
 
@@ -116,8 +124,7 @@ def read_behind_turn(
     TO: tl.constexpr,
 ):
     tile = tl.arange(0, N)
-    while tld.atomic_cas(turn, 1, 1, home, sem="acquire", scope="system") != 1:
-        pass
+    await_value(turn, 1, home, "acquire", "system")
     tl.store(out + me * N + tile, tld.load(x + tile, home))
 
 
@@ -163,9 +170,8 @@ def store_x_load_y(
 ):
     tile = tl.arange(0, N)
     tld.store(x + tile, tl.full((N,), 1, tl.int32), home)
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tl.store(out + me * N + tile, tld.load(y + tile, home))
-
 
 
 @tilefw.jit
@@ -175,9 +181,8 @@ def store_y_load_x(
 ):
     tile = tl.arange(0, N)
     tld.store(y + tile, tl.full((N,), 1, tl.int32), home)
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tl.store(out + me * N + tile, tld.load(x + tile, home))
-
 
 
 @tilefw.jit
@@ -187,9 +192,8 @@ def load_x_store_y(
 ):
     tile = tl.arange(0, N)
     tl.store(out + me * N + tile, tld.load(x + tile, home))
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tld.store(y + tile, tl.full((N,), 1, tl.int32), home)
-
 
 
 @tilefw.jit
@@ -199,9 +203,8 @@ def load_y_store_x(
 ):
     tile = tl.arange(0, N)
     tl.store(out + me * N + tile, tld.load(y + tile, home))
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tld.store(x + tile, tl.full((N,), 1, tl.int32), home)
-
 
 
 @tilefw.jit
@@ -211,9 +214,8 @@ def store_x_store_y(
 ):
     tile = tl.arange(0, N)
     tld.store(x + tile, tl.full((N,), 1, tl.int32), home)
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tld.store(y + tile, tl.full((N,), 2, tl.int32), home)
-
 
 
 @tilefw.jit
@@ -223,9 +225,8 @@ def store_y_store_x(
 ):
     tile = tl.arange(0, N)
     tld.store(y + tile, tl.full((N,), 1, tl.int32), home)
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tld.store(x + tile, tl.full((N,), 2, tl.int32), home)
-
 
 
 @tilefw.jit
@@ -237,7 +238,6 @@ def write_x(
     tld.atomic_xchg(x + tile, tl.full((N,), 1, tl.int32), home, sem="relaxed")
 
 
-
 @tilefw.jit
 def write_y(
     x, y, flag, turn, out, home, me, N: tl.constexpr, RELEASE: tl.constexpr, FROM: tl.constexpr, ACQUIRE: tl.constexpr,
@@ -247,7 +247,6 @@ def write_y(
     tld.atomic_xchg(y + tile, tl.full((N,), 1, tl.int32), home, sem="relaxed")
 
 
-
 @tilefw.jit
 def read_x_read_y(
     x, y, flag, turn, out, home, me, N: tl.constexpr, RELEASE: tl.constexpr, FROM: tl.constexpr, ACQUIRE: tl.constexpr,
@@ -255,9 +254,8 @@ def read_x_read_y(
 ):
     tile = tl.arange(0, N)
     tl.store(out + me * N + tile, tld.atomic_add(x + tile, tl.zeros((N,), tl.int32), home, sem="relaxed"))
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tl.store(out + (me + 2) * N + tile, tld.load(y + tile, home))
-
 
 
 @tilefw.jit
@@ -267,5 +265,5 @@ def read_y_read_x(
 ):
     tile = tl.arange(0, N)
     tl.store(out + me * N + tile, tld.atomic_add(y + tile, tl.zeros((N,), tl.int32), home, sem="relaxed"))
-    tld.atomic_add(turn, 1, home, sem="relaxed" if RELEASE == "relaxed" else "acq_rel", scope=FROM)
+    take_turn(turn, home, RELEASE, FROM)
     tl.store(out + (me + 2) * N + tile, tld.load(x + tile, home))

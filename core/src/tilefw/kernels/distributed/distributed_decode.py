@@ -17,6 +17,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
+from tilefw.kernels.distributed.attention_parts import take_part
 from tilefw.kernels.distributed.attention_results import attended
 from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, others, store_to_all
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, normal
@@ -29,16 +30,9 @@ def attend_own_keys(
     q, k_ptr, v_ptr, keys, d, scale, BLOCK_G: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr
 ):
     """(result, log-sum-exp in powers of two) of a tile of queries; of no key they are 0 and -inf."""
-    dims = tl.arange(0, BLOCK_D)
     acc, total = tl.zeros((BLOCK_G, BLOCK_D), tl.float32), tl.zeros((BLOCK_G,), tl.float32)
     peak = tl.full((BLOCK_G,), -float("inf"), tl.float32)
-    for begin in range(0, keys, BLOCK_N):
-        rows = begin + tl.arange(0, BLOCK_N)
-        offsets, inside = rows[:, None] * d + dims[None, :], (rows[:, None] < keys) & (dims[None, :] < d)
-        k, v = tl.load(k_ptr + offsets, mask=inside, other=0), tl.load(v_ptr + offsets, mask=inside, other=0)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-        weights, shrink, peak, total = take_scores(tl.where(rows[None, :] < keys, scores, -float("inf")), peak, total)
-        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None], input_precision="ieee")
+    acc, peak, total = take_part(q, k_ptr, v_ptr, acc, peak, total, 0, 0, 0, keys, d, keys, scale, False, BLOCK_N, BLOCK_D)
     some = tl.where(total > 0, total, 1.0)
     return acc / some[:, None], tl.where(total > 0, peak + tl.log2(some), -float("inf"))
 

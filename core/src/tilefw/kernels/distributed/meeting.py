@@ -9,7 +9,7 @@ import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.api.errors import LaunchError
 
-WORDS = 2
+WORDS = tl.constexpr(2)
 """Of int64 for each program that meets those of its number on the other ranks."""
 
 
@@ -28,7 +28,7 @@ class SymmetricNode(Protocol):
 @tilefw.jit
 def meet(words_ptr):
     """All programs of this number, one a rank: what each did before is seen by all behind it."""
-    tld.barrier(words_ptr + 2 * tl.program_id(0))
+    tld.barrier(words_ptr + WORDS * tl.program_id(0))
 
 
 @tilefw.jit
@@ -59,7 +59,7 @@ def part(node: SymmetricNode, extent: int) -> int:
 
 def words(node: SymmetricNode, programs: int) -> Any:
     """Those for a launch of so many programs a rank."""
-    return node.zeros((WORDS * programs,), "int64", name="meeting words")
+    return node.zeros((WORDS.value * programs,), "int64", name="meeting words")
 
 
 def others(programs: int) -> int:

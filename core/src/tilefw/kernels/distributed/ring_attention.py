@@ -18,11 +18,12 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
+from tilefw.kernels.distributed.attention_parts import take_part
 from tilefw.kernels.distributed.attention_results import attended
 from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, words
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, normal
 from tilefw.kernels.distributed.requirements import require_form, require_shape
-from tilefw.kernels.online_softmax import base_two, take_scores
+from tilefw.kernels.online_softmax import base_two
 
 
 @tilefw.jit
@@ -42,27 +43,6 @@ def pass_on(k_ptr, v_ptr, keys_ptr, values_ptr, flags_ptr, first, step, size, BL
             tld.put(k_part + offsets, keys_ptr + place + offsets, following, mask=offsets < size)
             tld.put(v_part + offsets, values_ptr + place + offsets, following, mask=offsets < size)
         tld.signal(flags_ptr + source, following, op="add")
-
-
-@tilefw.jit
-def take_part(
-    q, k_ptr, v_ptr, acc, peak, total, head, queries, first_key, s, d, end, scale, CAUSAL: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
-    """(acc, peak, total) of a tile of queries behind one part's keys."""
-    dims = tl.arange(0, BLOCK_D)
-    for begin in range(0, end, BLOCK_N):
-        keys = begin + tl.arange(0, BLOCK_N)
-        offsets = (head * s + keys[:, None]) * d + dims[None, :]
-        inside = (keys[:, None] < s) & (dims[None, :] < d)
-        k, v = tl.load(k_ptr + offsets, mask=inside, other=0), tl.load(v_ptr + offsets, mask=inside, other=0)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-        seen = keys[None, :] < s
-        if CAUSAL:
-            seen = seen & (first_key + keys[None, :] <= queries[:, None])
-        weights, shrink, peak, total = take_scores(tl.where(seen, scores, -float("inf")), peak, total)
-        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None], input_precision="ieee")
-    return acc, peak, total
 
 
 @tilefw.jit
