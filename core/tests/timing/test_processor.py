@@ -4,12 +4,13 @@ import pytest
 from toy_timing import chip, code, trace
 
 from tilefw.api.errors import UnsupportedError
+from tilefw.api.execution_trace import CHUNK
 from tilefw.sim.program import Barrier, Immediate, Instruction
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.memory_levels import MemoryLevels
 from tilefw.timing.processor import BARRIER, ISSUE, NO_WAVE, Outcome, ProcessorModel
 from tilefw.timing.sharing import Sharing
-from tilefw.timing.streams import WaveStream, streams
+from tilefw.timing.streams import WaveAccess, WaveStream, streams
 
 
 def run(made, of: ChipTiming | None = None, active: int = 1) -> Outcome:
@@ -113,3 +114,10 @@ def test_waves_meet_at_the_barrier_of_their_number_as_many_as_it_counts() -> Non
     assert outcome.stalls[2]["barrier"] + outcome.stalls[2]["alu"] == pytest.approx(2 * 9 * 8, rel=0.3), "not for the two others"
     with pytest.raises(UnsupportedError, match="never come"):
         ProcessorModel(chip(), lines, MemoryLevels(chip(), Sharing(chip(), made), 1), 1).run([pair[0], *alone])
+
+
+@pytest.mark.parametrize("levels", [3, 2])
+def test_a_level_counts_what_comes_through_it_once_with_a_cache_of_the_processor_or_without(levels: int) -> None:
+    of = chip(levels=chip().levels[-levels:])
+    read = MemoryLevels(of, Sharing(of, trace(code("load 1 2"))), 1).read(WaveAccess("load", (0, 1), 0, 2 * CHUNK), True, 0)
+    assert read.nbytes == [2.0 * CHUNK] * levels

@@ -18,7 +18,7 @@ from warnings import warn
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
 from tilefw.runtime.config import resolve, settings, tunes
 from tilefw.runtime.debugged import DEBUGGER
-from tilefw.runtime.tuned_choices import KEPT, kept, key_of_problem, plain
+from tilefw.runtime.tuned_choices import KEPT, any_kept, kept, key_of_problem, plain
 from tilefw.runtime.tuning_cost import Price, judged, price
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
@@ -224,6 +224,8 @@ class Autotuner:
 
     def _kept(self, candidates: list[Config], named: Mapping[str, Any], keywords: Mapping[str, Any]) -> Config | None:
         """The candidate that `tilefw tune` has chosen for the problem, if it has."""
+        if not any_kept():
+            return None
         resolved = resolve(settings(keywords.get("target")))
         arrays = {name: value for name, value in named.items() if hasattr(value, "dtype") and not isinstance(value, Number)}
         types = {name: str(array.dtype).rpartition(".")[2] for name, array in arrays.items()}

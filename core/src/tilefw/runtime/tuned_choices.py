@@ -12,13 +12,24 @@ from typing import Any
 from tilefw.api.dtypes import dtype
 from tilefw.runtime import atomic_write, config
 
+_FOLDER = "tuned"
 KEPT = "what `tilefw tune` has kept"
 
 
 def problem_key(kernel: str, target: str, problem: Mapping[str, Any]) -> str:
-    """A name for a kernel (by its source), a target and what of the launch is not chosen."""
-    told = json.dumps([kernel, target, sorted((name, str(value)) for name, value in problem.items())])
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    """A name for a kernel (by its source), a target and its compiler, and what of the launch is not chosen: another compiler may
+    make code of it that is fastest with another configuration, and other figures of the chip another choice."""
+    from tilefw.runtime.compilation.artifact_cache import tools_of
+    from tilefw.runtime.compilation.fingerprint import fingerprint
+    from tilefw.runtime.plugins.loader import find_target
+
+    found = find_target(target)
+    return _digest(kernel, target, problem, fingerprint(found.plugin), tools_of(found, True))
+
+
+def _digest(*parts: Any) -> str:
+    told = [sorted((name, str(value)) for name, value in part.items()) if isinstance(part, Mapping) else part for part in parts]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 
 def key_of_problem(kernel: Any, target: str, keys: Mapping[str, Any], dtypes: Mapping[str, str]) -> str:
@@ -47,6 +58,12 @@ def _type_name(name: str) -> str:
         return dtype(name).name
     except KeyError:
         return name
+
+
+def any_kept() -> bool:
+    """Whether anything was ever kept: a key is not worth asking for else."""
+    folder = config.state_directory()
+    return folder is not None and (folder / _FOLDER).is_dir()
 
 
 def kept(key: str) -> dict[str, Any] | None:
@@ -82,10 +99,10 @@ def keep(key: str, choice: Mapping[str, Any], told: Mapping[str, Any]) -> Path |
 def search_record(key: str, stated: Mapping[str, Any]) -> Path | None:
     """Where a search for a choice writes down what it has timed, a line of JSON each; `stated` is all that was said of the search:
     times of another one are not its own."""
-    path = _path(problem_key(key, "", stated))
+    path = _path(_digest(key, stated))
     return None if path is None else path.with_suffix(".jsonl")
 
 
 def _path(key: str) -> Path | None:
     folder = config.state_directory()
-    return None if folder is None else folder / "tuned" / f"{key}.json"
+    return None if folder is None else folder / _FOLDER / f"{key}.json"

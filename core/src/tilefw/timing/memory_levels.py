@@ -81,7 +81,8 @@ class MemoryLevels:
         moved = [0.0] * len(self._chip.levels)
         own = self._own if cached else None
         lines = access.lines(self._unit)
-        moved[0] = float(len(lines) * self._unit * CHUNK)
+        if self._own is not None:  # else the first level is among those that `_beyond` counts
+            moved[0] = float(len(lines) * self._unit * CHUNK)
         if own is not None:
             lines = [line for line in lines if not own.holds(line)]
         return Traffic(self._beyond(lines, instruction, moved) if lines else 0, moved)

@@ -12,6 +12,8 @@ import tilefw
 from tilefw.cli.main import main
 from tilefw.cli.scripts import function
 from tilefw.kernels.tuning import Search
+from tilefw.runtime.compilation import fingerprint
+from tilefw.runtime.plugins.loader import Target
 from tilefw.runtime.tuned_choices import KEPT
 
 TUNE = ("tune", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "--over", "block=256,1024", "num_warps=1,4")
@@ -87,6 +89,18 @@ def test_autotune_chooses_by_the_model_and_takes_what_was_kept_without_tuning(
     assert again.best_config in again.configs
     path.write_text(SOURCE.replace("* 2", "* 3"))
     assert launched().chosen_by == "the model of time", "another kernel's choice"
+
+
+def test_a_choice_is_of_one_compiler_and_its_assembler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("vector_add", "--target", "nvidia-sm80", "--param", "n=20000")
+    assert main(["tune", *asked, "--over", "block=256", "num_warps=1"]) == 0
+    assert main(["run", *asked, "--tuned"]) == 0
+    monkeypatch.setattr(Target, "toolchain_digest", lambda _: "another assembler")
+    assert main(["run", *asked, "--tuned"]) == 2
+    monkeypatch.undo()
+    monkeypatch.setattr(fingerprint, "_core", lambda: "another compiler")
+    assert main(["run", *asked, "--tuned"]) == 2
+    assert "no configuration of vector_add is kept" in capsys.readouterr().err
 
 
 def test_a_grid_that_is_no_arithmetic_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
