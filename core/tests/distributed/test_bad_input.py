@@ -76,6 +76,15 @@ def test_a_rank_that_is_none_is_told_by_its_number_where_it_is_asked_for(target,
     assert "the launches on ranks 0, 1, 3 were ended for it" in error.note
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("peer", [1 << 32, -(1 << 40) + 1])
+def test_a_rank_of_64_bits_is_none_where_32_do_not_hold_it(target, peer):
+    node = tilefw.node(target, 2)
+    x = node.zeros((4,), "int32", name="x")
+    error = raised(node, lambda node: node.launch(store_to, (1,), x, peer))
+    assert error.code == "TFW0875" and not x[0].any() and not x[1].any()
+
+
 def test_a_negative_rank_is_refused_where_it_is_written():
     node = tilefw.node("reference", 2)
     with pytest.raises(tilefw.CompileError, match="TFW0875") as caught:

@@ -107,3 +107,30 @@ def test_a_rank_that_is_not_of_the_team_stops_a_debug_build(target):
     with pytest.raises(tilefw.CheckError, match="rank 2, meet_of_others: trap") as raised:
         node.launch(meet_of_others, (1,), node.zeros((2,), "int32"), debug=True)
     assert raised.value.place is not None and "tld.team_of((0, 1))" in raised.value.place.text
+
+
+@tilefw.jit
+def part_of_a_team(out, first, size):
+    tl.store(out, tld.num_ranks(tld.team(first, 1, size, tld.team(1, 2, 3))))
+
+
+@tilefw.jit
+def part_beyond_its_team(out):
+    tl.store(out, tld.num_ranks(tld.team(2, 1, 2, tld.team(1, 2, 3))))
+
+
+@pytest.mark.parametrize(("first", "size"), [(1, 3), (-1, 2), (3, 1)])
+def test_a_part_of_a_team_that_is_not_in_it_stops_a_debug_build(first, size):
+    node = tilefw.node("reference", RANKS)
+    out = node.zeros((1,), "int32")
+    node.launch(part_of_a_team, (1,), out, 1, 2, debug=True)
+    assert out[0][0] == 2
+    with pytest.raises(tilefw.CheckError, match="a part of a team has members that the team has not"):
+        node.launch(part_of_a_team, (1,), out, first, size, debug=True)
+
+
+def test_a_part_of_constants_that_is_not_in_its_team_is_refused():
+    node = tilefw.node("reference", RANKS)
+    with pytest.raises(tilefw.CompileError, match="has member 3 of it, and the team has 3") as caught:
+        node.launch(part_beyond_its_team, (1,), node.zeros((1,), "int32"))
+    assert caught.value.code == "TFW0878"

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,7 @@ class DeviceNode:
         self.results: list[JointResult] = []
         self.resident = None if resident is None else config.positive(resident, "resident")
         domain = ranks if domain_size is None else config.positive(domain_size, "domain_size")
-        self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"), domain)
+        self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"), domain, reuses=not trace)
         self._contexts = [host_array(self.context(rank)) for rank in self.ranks]
         self.trace = trace
         executor = executor_for(found, "default")
@@ -136,6 +137,22 @@ class DeviceNode:
             )
         kind = None if dtype is None else _type(dtype)
         return self.heap.add(name, [np.array(value, kind, order="C") for value in each])
+
+    def free(self, array: SymmetricArray) -> None:
+        """Give the place of an array back to the heaps; what it holds stays with the caller. A node with `trace=True` gives no
+        place out twice, as records of launches tell words by their addresses. Raises LaunchError TFW0872."""
+        self.heap.free(array)
+
+    @contextmanager
+    def temporary(self) -> Iterator[list[SymmetricArray]]:
+        """Arrays that are made meanwhile are freed at the end, but those that were put into the list."""
+        before, kept = set(map(id, self.heap.arrays)), list[SymmetricArray]()
+        try:
+            yield kept
+        finally:
+            for array in list(self.heap.arrays):
+                if id(array) not in before and array not in kept:
+                    self.heap.free(array)
 
     # --- collectives of the host, for comparison -------------------------------------------------------------------------
 
@@ -250,7 +267,9 @@ class DeviceNode:
         """What a rank is given of an argument."""
         if isinstance(value, SymmetricArray):
             if len(value) != self.num_ranks or value not in self.heap.arrays:
-                raise LaunchError(f"{value.name or 'an argument'} is a symmetric array of another node", code="TFW0874")
+                raise LaunchError(
+                    f"{value.name or 'an argument'} is a symmetric array of another node, or was freed", code="TFW0874"
+                )
             return value[rank]
         if isinstance(value, list) and len(value) == self.num_ranks:
             return self._of_rank(value[rank], rank)

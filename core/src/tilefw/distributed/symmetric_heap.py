@@ -65,13 +65,14 @@ class SymmetricHeap:
     """The heaps of so many ranks, of `nbytes` each: every allocation is of all ranks, one behind the other. Ranks reach those of
     their own `domain` by loads and stores: of as many, from a multiple of it on."""
 
-    def __init__(self, ranks: int, nbytes: int, domain: int | None = None) -> None:
+    def __init__(self, ranks: int, nbytes: int, domain: int | None = None, reuses: bool = True) -> None:
         self.domain = domain or ranks
+        self.reuses = reuses  # whether the place of an array that was freed is given to another one
         if not 0 < nbytes <= BASE_STEP // 2:
             raise UsageError(f"a symmetric heap has from 1 to {BASE_STEP // 2} bytes, not {nbytes}", code="TFW0902")
         self.nbytes = nbytes
         self.bases = tuple(FIRST_BASE + BASE_STEP * rank for rank in range(ranks))
-        self.arrays: list[SymmetricArray] = []
+        self.arrays: list[SymmetricArray] = []  # by their offsets
         self.barrier = SymmetricArray("words of the node's barrier", BARRIER, tuple(np.zeros(2, np.int64) for _ in range(ranks)))
         self._next = 0
         self._parameters: dict[int, str] = {}  # by offset: as which one an array without a name was last given to a kernel
@@ -114,22 +115,37 @@ class SymmetricHeap:
                     f"a symmetric array is of one shape and type: rank {rank} has {_kind(array)}, rank 0 {_kind(first)}",
                     code="TFW0872", help="pad the arrays to one shape",
                 )
-        self.check_room(first.shape, first.dtype)
-        offset = self._next
-        taken = first.nbytes + GAP
-        self._next += taken + -taken % ALIGNMENT
+        index, offset = self.check_room(first.shape, first.dtype)
         made = SymmetricArray(name, offset, tuple(arrays))
-        self.arrays.append(made)
+        self.arrays.insert(index, made)
+        self._next = max(self._next, _behind(made))
         return made
 
-    def check_room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Raises LaunchError TFW0872 where an array does not fit any more: better before its memory is asked for."""
-        nbytes, left = math.prod(shape) * dtype.itemsize, max(0, self.nbytes - self._next)
-        if self._next + nbytes > self.nbytes:
+    def free(self, array: SymmetricArray) -> None:
+        """The place of an array is there for others, who may get its words as they were. Raises LaunchError TFW0872 where it is
+        none of these heaps, or no more."""
+        if array not in self.arrays:
+            raise LaunchError(f"{array.name or 'an array'} is no array of this node, or was freed before", code="TFW0872")
+        self.arrays.remove(array)
+        self._parameters.pop(array.offset, None)
+
+    def check_room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
+        """Where an array of that shape and type goes: its index among the arrays, and its offset. Raises LaunchError TFW0872 where
+        it does not fit any more: better before its memory is asked for."""
+        nbytes, begin = math.prod(shape) * dtype.itemsize, 0
+        for index, array in enumerate(self.arrays if self.reuses else ()):
+            if begin + nbytes + GAP <= array.offset:
+                return index, begin
+            begin = _behind(array)
+        begin = begin if self.reuses else self._next
+        if begin + nbytes > self.nbytes:
+            left = max(0, self.nbytes - begin)
             raise LaunchError(
                 f"the symmetric heaps are full, on rank 0 as on every rank: {dtype}{list(shape)} takes {nbytes} bytes, and {left} "
-                f"of {self.nbytes} are left", code="TFW0872", help="make the node with a larger `heap_bytes`",
+                f"of {self.nbytes} are left", code="TFW0872",
+                help="make the node with a larger `heap_bytes`, or give back what is not needed any more: `node.free(array)`",
             )
+        return len(self.arrays), begin
 
     def given(self, arguments: Iterable[tuple[str, int]]) -> None:
         """Kernels are given, as parameters of these names, what is at these addresses of the host."""
@@ -156,6 +172,12 @@ class SymmetricHeap:
             element = (offset - array.offset) // array.dtype.itemsize
             return f"element {element} of {self.called(array)} on rank {rank} ({of_heap})"
         return f"{address:#x}"
+
+
+def _behind(array: SymmetricArray) -> int:
+    """The first offset at which another array may be."""
+    end = array.offset + array.nbytes + GAP
+    return end + -end % ALIGNMENT
 
 
 def _kind(array: np.ndarray) -> str:

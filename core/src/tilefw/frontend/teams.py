@@ -12,6 +12,7 @@ from tilefw.frontend.arithmetic import BINARY, add, compare, subtract
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, named
+from tilefw.tile.dialect.constant_op import ConstantOp
 
 CODE = "TFW0878"
 NOBODY = -1  # what is no member's number, or no rank
@@ -107,7 +108,27 @@ def within(b: Builder, parent: TeamValue, part: TeamValue) -> TeamValue:
         raise CompileError(
             "a part of a team of listed ranks is listed too", CODE, help="write tld.team_of with the ranks of the part",
         )
+    _check_within(b, parent, part)
     return TeamValue((parent.member(b, first), BINARY["*"](b, stride, parent.ranks[1])), part.size, listed=False)
+
+
+def _check_within(b: Builder, parent: TeamValue, part: TeamValue) -> None:
+    """Raises CompileError (TFW0878) where a part has a member that its team is known not to have; a debug build finds others."""
+    size, (first, stride, count) = _known(parent.size), map(_known, (*part.ranks, part.size))
+    if size is not None and first is not None:
+        ends = [first] if stride is None or count is None else [first, first + (count - 1) * stride]
+        if outside := [number for number in ends if not 0 <= number < size]:
+            raise CompileError(f"a part of a team has member {outside[0]} of it, and the team has {size}, from 0", CODE)
+    if b.debug:
+        last = part.member(b, subtract(b, part.size, 1))
+        wrong = [compare(b, ">=", cast(b, end, tl.uint32), cast(b, parent.size, tl.uint32)) for end in (part.ranks[0], last)]
+        b.trap_where(BINARY["|"](b, *wrong), "a part of a team has members that the team has not")
+
+
+def _known(value: RuntimeValue) -> int | None:
+    """The number that a value is where the kernel's text says it."""
+    owner = value.ssa.owner
+    return int(owner.value) if isinstance(owner, ConstantOp) else None
 
 
 def checked_team(value: Any) -> TeamValue:

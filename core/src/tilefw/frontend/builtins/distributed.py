@@ -22,7 +22,7 @@ from tilefw.frontend.builtins import atomics, memory
 from tilefw.frontend.builtins.atomics import SCOPES
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
-from tilefw.frontend.teams import TeamValue, checked_team, listed, strided, within
+from tilefw.frontend.teams import NOBODY, TeamValue, checked_team, listed, strided, within
 from tilefw.frontend.tensor_descriptors import DescriptorValue
 from tilefw.frontend.values import RuntimeValue, describe, named
 from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
@@ -82,7 +82,11 @@ def _one_rank(b: Builder, rank: Any) -> RuntimeValue:
     found = to_value(b, rank)
     if found.shape or not found.dtype.is_int():
         raise CompileError(f"a rank is one integer, not {named(rank)}", "TFW0201")
-    return cast(b, found, tl.int32)
+    number = cast(b, found, tl.int32)
+    if found.dtype.primitive_bitwidth <= 32:
+        return number
+    # A number beyond 32 bits is no rank, and must not become one by losing its upper half.
+    return b.row("select", compare(b, "==", cast(b, number, found.dtype), found), number, b.constant(NOBODY, tl.int32))
 
 
 def _number(b: Builder, name: str, word: int) -> RuntimeValue:

@@ -7,7 +7,7 @@ from typing import Any
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, store_to_all, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result, meet, store_to_all, words
 from tilefw.kernels.distributed.requirements import require_form
 
 
@@ -36,6 +36,7 @@ def gather_by_pull(x_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):
 FORMS = {"push": gather_by_push, "pull": gather_by_pull}
 
 
+@leaves_its_result
 def all_gather(node: SymmetricNode, x: Any, form: str = "push", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """The ranks' arrays x one behind the other, on every rank."""
     require_form("all_gather", form, FORMS, programs=programs, block=block)

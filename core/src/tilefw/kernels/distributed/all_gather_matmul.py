@@ -13,7 +13,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, store_to_all, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, leaves_its_result, meet, others, store_to_all, words
 from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
 
@@ -99,6 +99,7 @@ def push_beside_multiply(
 FORMS = ("bulk", "producer_consumer", "fused", "specialised")
 
 
+@leaves_its_result
 def all_gather_matmul(
     node: SymmetricNode, a: Any, b: Any, form: str = "specialised", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:

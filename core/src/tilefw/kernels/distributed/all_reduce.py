@@ -12,7 +12,7 @@ from typing import Any
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, store_to_all, sum_of_ranks, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result, meet, store_to_all, sum_of_ranks, words
 from tilefw.kernels.distributed.requirements import require_form, require_summed
 
 
@@ -74,6 +74,7 @@ SHOTS = {"one_shot": reduce_in_one_shot, "two_shot": reduce_in_two_shots}
 FORMS = (*SHOTS, "ring")
 
 
+@leaves_its_result
 def all_reduce(
     node: SymmetricNode, x: Any, form: str = "one_shot", *, programs: int = 2, block: int = 256, out_dtype: Any = None,
     **launch: Any,

@@ -7,7 +7,7 @@ from typing import Any
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, part, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result, meet, part, words
 from tilefw.kernels.distributed.requirements import require_form
 
 
@@ -27,6 +27,7 @@ def exchange_parts(x_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):
 FORMS = {"push": exchange_parts}
 
 
+@leaves_its_result
 def all_to_all(node: SymmetricNode, x: Any, form: str = "push", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """The parts for each rank; x divides into as many parts as there are ranks."""
     require_form("all_to_all", form, FORMS, programs=programs, block=block)

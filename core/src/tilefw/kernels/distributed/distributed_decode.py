@@ -19,7 +19,7 @@ import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
 from tilefw.kernels.distributed.attention_parts import take_part
 from tilefw.kernels.distributed.attention_results import attended
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, others, store_to_all
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, leaves_its_result, others, store_to_all
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, normal
 from tilefw.kernels.distributed.requirements import require_counts, require_form, require_shape
 from tilefw.kernels.online_softmax import base_two, take_scores
@@ -101,6 +101,7 @@ def make_parts_and_join(
 FORMS = ("bulk", "producer_consumer", "fused")
 
 
+@leaves_its_result
 def distributed_decode(
     node: SymmetricNode, q: Any, k: Any, v: Any, lengths: Any, form: str = "fused", *, programs: int = 2, block: int = 32,
     **launch: Any,

@@ -14,7 +14,16 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_reduce import all_reduce
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, store_to_all, sum_of_ranks, words
+from tilefw.kernels.distributed.meeting import (
+    SymmetricNode,
+    launch_together,
+    leaves_its_result,
+    meet,
+    others,
+    store_to_all,
+    sum_of_ranks,
+    words,
+)
 from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
 
@@ -91,6 +100,7 @@ def multiply_beside_reduce(
 FORMS = ("bulk", "producer_consumer", "fused", "specialised")
 
 
+@leaves_its_result
 def matmul_all_reduce(
     node: SymmetricNode, a: Any, b: Any, form: str = "fused", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:

@@ -13,7 +13,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.matmul_all_reduce import multiply
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, others, part
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, leaves_its_result, others, part
 from tilefw.kernels.distributed.reduce_scatter import reduce_scatter
 from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at, tiles_of
@@ -84,6 +84,7 @@ def multiply_beside_scatter(
 FORMS = ("bulk", "producer_consumer", "fused", "specialised")
 
 
+@leaves_its_result
 def matmul_reduce_scatter(
     node: SymmetricNode, a: Any, b: Any, form: str = "fused", *, programs: int = 3, block: int = 32, **launch: Any
 ) -> Any:

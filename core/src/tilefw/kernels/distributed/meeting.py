@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 import tilefw
 import tilefw.language as tl
@@ -21,8 +24,26 @@ class SymmetricNode(Protocol):
     @property
     def ranks(self) -> range: ...
     def zeros(self, shape: Any, dtype: Any = ..., *, name: str | None = ...) -> Any: ...
+    def temporary(self) -> AbstractContextManager[list[Any]]: ...
     def launch(self, kernel: Any, grid: Any, *args: Any, **keywords: Any) -> Any: ...
     def run(self, launches: Any, *, seed: int = ...) -> Any: ...
+
+
+_Rest = ParamSpec("_Rest")
+
+
+def leaves_its_result(
+    collective: Callable[Concatenate[SymmetricNode, _Rest], Any],
+) -> Callable[Concatenate[SymmetricNode, _Rest], Any]:
+    """The collective, which gives back to the heaps all that it took for itself: words, flags and slots."""
+
+    @wraps(collective)
+    def run(node: SymmetricNode, *args: _Rest.args, **keywords: _Rest.kwargs) -> Any:
+        with node.temporary() as kept:
+            kept.append(collective(node, *args, **keywords))
+            return kept[0]
+
+    return run
 
 
 @tilefw.jit

@@ -15,7 +15,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result
 from tilefw.kernels.distributed.rank_results import SINGLE, TINY, Arrays, RankResult, normal, wide
 from tilefw.kernels.distributed.requirements import require_form, require_shape
 
@@ -102,6 +102,7 @@ def dispatch_and_combine(
 FORMS = ("bulk", "fused")
 
 
+@leaves_its_result
 def moe_dispatch_combine(
     node: SymmetricNode, x: Any, chosen: Any, weights: Any, w: Any, form: str = "fused", *, capacity: int | None = None,
     programs: int = 2, block: int = 32, **launch: Any,

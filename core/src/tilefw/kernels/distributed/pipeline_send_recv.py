@@ -14,7 +14,7 @@ import numpy as np
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result
 from tilefw.kernels.distributed.rank_results import SINGLE, TINY, Arrays, RankResult, normal, rounded_to, wide
 from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.distributed.tiles import product_tile, tile_at
@@ -67,6 +67,7 @@ def run_stage_alone(
 FORMS = ("bulk", "fused")
 
 
+@leaves_its_result
 def pipeline_send_recv(
     node: SymmetricNode, x: Any, w: Any, form: str = "fused", *, slots: int = 2, programs: int = 2, block: int = 32, **launch: Any
 ) -> Any:

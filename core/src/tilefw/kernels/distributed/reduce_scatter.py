@@ -7,7 +7,7 @@ from typing import Any
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, part, sum_of_ranks, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result, meet, part, sum_of_ranks, words
 from tilefw.kernels.distributed.requirements import require_form, require_summed
 
 
@@ -25,6 +25,7 @@ def scatter_sums(x_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):
 FORMS = {"pull": scatter_sums}
 
 
+@leaves_its_result
 def reduce_scatter(node: SymmetricNode, x: Any, form: str = "pull", *, programs: int = 2, block: int = 256, **launch: Any) -> Any:
     """Part r of the sum of the arrays x on rank r; x divides into as many parts as there are ranks."""
     require_form("reduce_scatter", form, FORMS, programs=programs, block=block)

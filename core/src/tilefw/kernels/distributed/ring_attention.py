@@ -20,7 +20,7 @@ import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_gather import all_gather
 from tilefw.kernels.distributed.attention_parts import take_part
 from tilefw.kernels.distributed.attention_results import attended
-from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, meet, others, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, launch_together, leaves_its_result, meet, others, words
 from tilefw.kernels.distributed.rank_results import Arrays, RankResult, normal
 from tilefw.kernels.distributed.requirements import require_form, require_shape
 from tilefw.kernels.online_softmax import base_two
@@ -140,6 +140,7 @@ FORMS = ("bulk", "producer_consumer", "fused", "specialised")
 PUSHERS = 1
 
 
+@leaves_its_result
 def ring_attention(
     node: SymmetricNode, q: Any, k: Any, v: Any, form: str = "specialised", *, causal: bool = False, programs: int = 3,
     block: int = 32, **launch: Any,

@@ -14,7 +14,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.kernels.distributed.all_reduce import all_reduce
-from tilefw.kernels.distributed.meeting import SymmetricNode, meet, store_to_all, sum_of_ranks, words
+from tilefw.kernels.distributed.meeting import SymmetricNode, leaves_its_result, meet, store_to_all, sum_of_ranks, words
 from tilefw.kernels.distributed.rank_results import SINGLE, Arrays, RankResult, normal, summed, wide
 from tilefw.kernels.distributed.requirements import require_form, require_shape, require_summed
 
@@ -66,6 +66,7 @@ FUSED = {"one_shot": reduce_rows_in_one_shot, "two_shot": reduce_rows_in_two_sho
 FORMS = ("bulk", *FUSED)
 
 
+@leaves_its_result
 def rmsnorm_all_reduce(
     node: SymmetricNode, x: Any, weight: Any, form: str = "two_shot", *, eps: float = EPS, programs: int = 2, **launch: Any
 ) -> Any:
