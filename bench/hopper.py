@@ -29,6 +29,8 @@ def works() -> Iterator[Work]:
     """The products of the goals in their types, and attention at both head sizes."""
     for (block, stages), dtype in product(BLOCKS, ("fp16", "bf16")):
         yield matmul(block, 8, stages, dtype=dtype)
+    for columns in (508, 501):  # rows of b that no engine copies
+        yield matmul((128, 256, 64), 8, 3, n=columns)
     for warps in (4, 8):
         yield descriptor_matmul((128, 128, 64), warps, 3)
     yield matmul((128, 128, 64), 4)

@@ -49,6 +49,7 @@ ONLY = {
         "select/mbarrier": "barriers in memory that count arrivals and bytes",
         "select/emits": "rules name their instructions, which chips have or lack",
         "select/warpgroup": "the matrix unit that four warps share and that runs beside them",
+        "select/registers_needed": "the vendor's assembler assigns registers, and this foresees how many it will need",
         "select/warp_reductions": "integers are reduced over a warp by one instruction",
         "chips/versions": "the versions of PTX that targets without a page came with",
     },

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tilefw.machine.check_waits import Begun, Seen, check_waits
     from tilefw.machine.function_op import FuncOp as FunctionOp
     from tilefw.machine.function_pass import FunctionPass
-    from tilefw.machine.live_peak import live_peak
+    from tilefw.machine.live_peak import LivePeak, live_peak
+    from tilefw.machine.rematerialise import RematerialiseInLoops
     from tilefw.machine.schedule import ScheduleInstructions, Steps, schedule
     from tilefw.machine.sink import SinkIntoLoops
     from tilefw.machine.ties import TieOperands, tie_operands
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BRANCH", "EFFECT", "JUMP", "MEMORY", "MOVE", "PURE", "WHOLE", "Begun", "Block", "Concern", "Event", "FillWaitStates",
     "Function", "FunctionAttributes", "FunctionOp", "FunctionPass", "InsertWaits", "Inst", "InstructionTable", "InstructionTraits",
-    "Location", "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets", "ScheduleInstructions",
-    "Seen", "Share", "SinkIntoLoops", "Slice", "SpillModel", "SpillSlotClass", "Steps", "TieOperands", "WaitModel",
-    "WaitStateModel", "allocate", "assign_registers", "check_allocation", "check_wait_states", "check_waits", "drop_identities",
-    "entry_of", "fill_wait_states", "from_dict", "insert_waits", "live_peak", "parse_function", "parse_functions", "print_function",
-    "print_inst", "schedule", "snapshot", "tie_operands",
+    "LivePeak", "Location", "MachineBackend", "Operand", "PairRules", "Profile", "Reg", "RegisterClass", "RegisterSets",
+    "RematerialiseInLoops", "ScheduleInstructions", "Seen", "Share", "SinkIntoLoops", "Slice", "SpillModel", "SpillSlotClass",
+    "Steps", "TieOperands", "WaitModel", "WaitStateModel", "allocate", "assign_registers", "check_allocation", "check_wait_states",
+    "check_waits", "drop_identities", "entry_of", "fill_wait_states", "from_dict", "insert_waits", "live_peak", "parse_function",
+    "parse_functions", "print_function", "print_inst", "schedule", "snapshot", "tie_operands",
 ]
 
 _PASSES = {
@@ -46,7 +47,8 @@ _PASSES = {
     **dict.fromkeys(("Begun", "Seen", "check_waits"), "tilefw.machine.check_waits"),
     **dict.fromkeys(("ScheduleInstructions", "Steps", "schedule"), "tilefw.machine.schedule"),
     "SinkIntoLoops": "tilefw.machine.sink",
-    "live_peak": "tilefw.machine.live_peak",
+    **dict.fromkeys(("LivePeak", "live_peak"), "tilefw.machine.live_peak"),
+    "RematerialiseInLoops": "tilefw.machine.rematerialise",
     **dict.fromkeys(("TieOperands", "tie_operands"), "tilefw.machine.ties"),
     **dict.fromkeys(("FillWaitStates", "Profile", "Share", "WaitStateModel", "fill_wait_states"), "tilefw.machine.wait_states"),
     **dict.fromkeys(("Concern", "Event", "InsertWaits", "WaitModel", "insert_waits"), "tilefw.machine.waits"),

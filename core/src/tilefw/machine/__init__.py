@@ -22,6 +22,7 @@ lists those of a target, `tilefw opt --target` runs one on text.
     sink                     what only a loop needs is computed behind the guard of the loop
     early_ends               what ends more values than it makes stands right behind what it reads
     late_begins              what begins a value and ends none stands right before what reads it
+    rematerialise            what a loop has no registers for is made where it is read, if it costs one instruction
     schedule                 order within blocks: `dependences` say what may change places, `list_scheduling` chooses, `pressure`
                              counts live registers, and `headroom` keeps the rest of the block within the limit
     ties                     a result that must stand in an operand's register finds the operand there

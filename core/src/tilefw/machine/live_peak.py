@@ -23,15 +23,20 @@ class LivePeak(NamedTuple):
 
 def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> LivePeak:
     """Counts what virtual registers take. `sizes`: by class what one register takes, 0 where it is not said."""
+    return max(block_peaks(function, table, sizes), default=LivePeak(0, 0))
+
+
+def block_peaks(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> list[LivePeak]:
+    """The same of each block by itself; nothing of one without instructions."""
     once = written_once(function) if any(inst.predicate is not None for inst in function.insts()) else frozenset()
     ends: list[set[Unit]] = [set() for _ in function.blocks]  # of a single one
     if len(function.blocks) > 1:
         ends = analyse(function, table, once).live_out
     early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
-    blocks = [
-        _LiveScan(sizes, once, early).peak(block, end) for block, end in zip(function.blocks, ends, strict=True) if block.insts
+    return [
+        _LiveScan(sizes, once, early).peak(block, end) if block.insts else LivePeak(0, 0)
+        for block, end in zip(function.blocks, ends, strict=True)
     ]
-    return max(blocks, default=LivePeak(0, 0))
 
 
 class _LiveScan:

@@ -32,9 +32,10 @@ class NvidiaBackend(SimtBackend):
         return PtxChip(self.described, options.enable_fp_fusion, deals=options.maxnreg is None)
 
     def machine_passes(self, options: CompileOptions) -> Sequence[ModulePass]:
+        from tilefw_nvidia.select.registers_needed import rematerialise
         from tilefw_nvidia.select.warp_reductions import ReduceWarps
 
-        return (ReduceWarps(self.described),)
+        return (ReduceWarps(self.described), rematerialise(self.described, options.maxnreg))
 
     def emit_functions(self, functions: Sequence[Function], options: CompileOptions) -> str:
         from tilefw_nvidia.emit import emit

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from tilefw.api.errors import PluginError
-from tilefw.api.integers import ceil_div
 from tilefw.api.machine import Function, Inst, Reg, Slice, entry_of, live_peak
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.chips.chip import Version
@@ -19,12 +18,10 @@ from tilefw_nvidia.isa.meaning.fragments import OPERAND_COUNTS
 from tilefw_nvidia.isa.set import instruction_set
 from tilefw_nvidia.select import inline_assembly
 from tilefw_nvidia.select.lanes import SHARED, TABLE
+from tilefw_nvidia.select.registers_needed import DEAL, SIZES, needed_at_least
 
 _CLASSES = {"p": ".pred", "rs": ".b16", "r": ".b32", "rd": ".b64"}
 _REGISTERS = 255  # of a thread, beyond which ptxas never goes (CUDA C++ Programming Guide, "Technical Specifications")
-# Registers of 32 bits that a value takes. ptxas reorders: where half of the most that are live in the order as written are so all
-# through a block, as sums are in a loop, its code needs these and two thirds of the rest at least (ptxas 12.9, bench/works.py).
-_SIZES = {"rs": 1, "r": 1, "rd": 2}
 _MANY = 160  # registers of a thread, up to which ptxas was not seen to spill for the sake of more workgroups
 _PARAMETER = {"pointer": ".u64", 1: ".u8", 2: ".u16", 4: ".u32", 8: ".u64"}
 
@@ -85,13 +82,13 @@ def _together(function: Function, chip: Chip, static: bool) -> int | None:
     Of dynamic shared memory it does not see how much it is, and spills for the sake of workgroups that do not fit. Where all is
     static it may aim at one more than the registers are enough for in any order of the instructions, and spill, or at one fewer.
     """
-    if any(inst.opcode.startswith("setmaxnreg") for inst in function.insts()):
+    if any(inst.opcode.startswith(DEAL) for inst in function.insts()):
         return 1  # ptxas must know how many registers a thread has before it: PTX ISA, setmaxnreg
     threads, shared = math.prod(entry_of(function).workgroup), function.attributes.shared_bytes
-    if static and sum(_SIZES.get(piece.reg.cls, 0) * piece.reg.width for inst in function.insts() for piece in inst.defs) <= _MANY:
+    if static and sum(SIZES.get(piece.reg.cls, 0) * piece.reg.width for inst in function.insts() for piece in inst.defs) <= _MANY:
         return None  # all that it ever writes fits in at once
-    peak = live_peak(function, TABLE, _SIZES)
-    needed = ceil_div(peak.least + 2 * peak.most, 3) if 2 * peak.least >= peak.most else 0
+    peak = live_peak(function, TABLE, SIZES)
+    needed = needed_at_least(peak)
     room, held, most = (_workgroups(chip, threads, registers, shared) for registers in (0, peak.most, needed))
     if not static:
         return held

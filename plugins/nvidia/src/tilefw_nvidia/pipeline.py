@@ -1,7 +1,7 @@
 """The order of lowering: tile IR to lanes (core's `tile-to-lane`), lanes to PTX instructions (here), then `emit`.
 
-`SimtBackend.pipeline` runs the two; registers stay virtual, as PTX has no others, so nothing follows but `reduce-warps`. This file
-gives the second step and that pass one name for `tilefw opt`.
+`SimtBackend.pipeline` runs the two; registers stay virtual, as PTX has no others, so little follows: `reduce-warps` and
+`rematerialise`. This file gives the second step and those passes one name for `tilefw opt`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from tilefw.api.ir import Context, ModuleOp, ModulePass
 from tilefw.api.simt import selection_passes
 from tilefw_nvidia.chips import Chip, chips
 from tilefw_nvidia.select.lanes import PtxChip
+from tilefw_nvidia.select.registers_needed import rematerialise
 from tilefw_nvidia.select.warp_reductions import ReduceWarps
 
 
@@ -26,7 +27,8 @@ class LaneToPtx(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         chip = _chip(self.target)
-        for each in (*selection_passes(PtxChip(chip, self.fusion), chip.target), ReduceWarps(chip)):
+        after = (ReduceWarps(chip), rematerialise(chip, None))
+        for each in (*selection_passes(PtxChip(chip, self.fusion), chip.target), *after):
             each.apply(ctx, op)
 
 
