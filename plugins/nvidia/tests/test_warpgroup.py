@@ -29,7 +29,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "columns": ("matmul", {"m": 64, "n": 64, "k": 128, "a_layout": "columns", "b_layout": "columns", **TILES}),
     "two groups": ("matmul", {"m": 128, "n": 64, "k": 128, "dtype": "bf16", "num_warps": 8, **TILES, "block_m": 128}),
     # Rows of b begin anywhere: lanes read it element by element, 64 each, beside 128 sums.
-    "elements": ("matmul", {"m": 128, "n": 251, "k": 128, "num_warps": 8, "block_m": 128, "block_n": 256, "block_k": 64, "num_stages": 3}),
+    "elements": ("matmul", {"m": 128, "n": 251, "k": 128, "num_warps": 8, "block_m": 128, "block_n": 256, "block_k": 64}),
     "chain": ("attention", {"queries": 64, "keys": 96, "heads": 1}),
 }
 
