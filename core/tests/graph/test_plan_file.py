@@ -58,7 +58,7 @@ def test_constants_are_mapped_and_begin_aligned(saved):
 def test_a_file_that_is_cut_short_or_changed_is_told(saved, tmp_path):
     whole = saved[0].read_bytes()
     rng = random.Random(1)
-    damaged = [whole[: rng.randrange(len(whole))] for _ in range(30)] + [whole + b"\0", b"", b"tilefw-model/2 ", b"PK\3\4" * 40]
+    damaged = [whole[: rng.randrange(len(whole))] for _ in range(30)] + [whole + b"\0", b"", b"tilefw-model/3 ", b"PK\3\4" * 40]
     for _ in range(60):
         at = rng.randrange(len(whole))
         damaged.append(whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :])
@@ -76,18 +76,20 @@ def test_a_header_that_says_what_cannot_be_is_told(saved, tmp_path):
     header, blobs = rest[: int(length)], rest[int(length) :]
     norm = b'["norm",0,[8,1,1],['
     changes = [
-        (b'["x",1024,"fp32",false]', b'["x",4611686018427387905,"fp32",false]'), (b'["x",1024,', b'["x",-1,'),
+        (b'["x",1024,"fp32",0', b'["x",4611686018427387905,"fp32",0'), (b'["x",1024,', b'["x",-1,'),
         (b'["w1",8192,', b'["w1",819200,'), (b'"fp32"', b'"fp33"'), (b"[8,32],0]", b"[8,33],0]"), (b"[8,32],0]", b"[8,32],-4]"),
         (norm, b'["norm",99,[8,1,1],['), (norm, b'["norm",0,[0,1,1],['), (norm, norm + b"null,"), (header, b"[" * 100_000),
         (b'"buffers":[', b'"buffers":{"a":['), (header, b"{}"),
         (b'"value":"0x1', b'"value":"0x1p9999","was":"0x1'), (b'"dtype":"fp32"}', b'"dtype":"fp64"}'),
-        (b'"target":"nvidia-sm80"', b'"target":"nvidia-sm86"'),
+        (b'"target":"nvidia-sm80"', b'"target":"nvidia-sm86"'), (b'"ranks":1', b'"ranks":0'), (b'"ranks":1', b'"ranks":true'),
+        (b'"ranks":1', b'"ranks":65'), (b'"divided":{}', b'"divided":{"x":2}'), (b'"divided":{}', b'"divided":{"y":0}'),
+        (b'["x",1024,"fp32",0', b'["x",1024,"fp32",3'), (b'["w1",8192,"fp32",1,false', b'["w1",8192,"fp32",1,true'),
     ]
     for old, new in changes:
         assert old in header, old
         changed = header.replace(old, new, 1)
         made = b"%d\n%b%b" % (len(changed), changed, blobs)
-        _refused(tmp_path, b"tilefw-model/2 " + hashlib.sha256(made).hexdigest().encode() + b"\n" + made)
+        _refused(tmp_path, b"tilefw-model/3 " + hashlib.sha256(made).hexdigest().encode() + b"\n" + made)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):

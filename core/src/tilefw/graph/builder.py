@@ -39,7 +39,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tilefw.api.dtypes import dtype as dtype_named
-from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.collective_kinds import COLLECTIVE_KINDS
+from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops, rank_ops
 from tilefw.graph.dialect.elements import StoredElements, tensor
 from tilefw.graph.dialect.served_nodes import serve
 from tilefw.graph.index_maps import linear_map
@@ -400,6 +401,23 @@ class ModuleBuilder:
         made = grouping_ops.OpaqueKernelOp.create(operands=list(inputs), properties=said, result_types=found)
         self.add(made)
         return list(made.results)
+
+    # Ranks -------------------------------------------------------------------------------------------------------------
+
+    def part(self, source: SSAValue, axis: int, ranks: int) -> SSAValue:
+        """The rank's part of an input or a constant along an axis, of a model that so many ranks run."""
+        shape = list(shape_of(source))
+        shape[axis] //= ranks
+        properties = {"axis": IntegerAttr(axis, 64), "ranks": IntegerAttr(ranks, 64)}
+        found = [tensor(tuple(shape), types.element_of(source.type))]
+        return self.add(rank_ops.PartOp.create(operands=[source], properties=properties, result_types=found))
+
+    def collective(self, kind: str, source: SSAValue, ranks: int) -> SSAValue:
+        """What all ranks do together, one of `COLLECTIVE_KINDS`, such as the sum of their tensors (`all_reduce`)."""
+        shape = COLLECTIVE_KINDS[kind].shape(shape_of(source), ranks)
+        properties: dict[str, Attribute] = {"kind": StringAttr(kind), "ranks": IntegerAttr(ranks, 64)}
+        found = [tensor(shape, types.element_of(source.type))]
+        return self.add(rank_ops.CollectiveOp.create(operands=[source], properties=properties, result_types=found))
 
 
 def cast_row(source: str, result: str) -> str | None:

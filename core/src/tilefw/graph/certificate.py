@@ -116,39 +116,62 @@ def _equal(tensor: ModelTensor, array: np.ndarray[Any, Any], other: np.ndarray[A
 def _certified(
     session: Session, inputs: Mapping[str, Any], sample: LaunchSample | None, progress: Progress | None
 ) -> Certificate:
-    interpreter = _Interpreter(session.plan)
+    interpreter = PlanInterpreter(session.plan)
     written: dict[int, Bytes | None] = dict.fromkeys(tensor.buffer for tensor in session.plan.inputs.values())
     launches: list[LaunchJudgement] = []
     with session.alone():
         session.begin(inputs)
         for number in range(len(session.launches)):
-            for judgement in _judged(session, interpreter, number, written, sample):
+            for judgement in judged(session, interpreter, number, written, sample):
                 launches.append(judgement)
                 if progress is not None:
                     progress(judgement)
         outputs = session.outputs()
     exact = shadow(session.plan, inputs)
-    measured = {name: _measured(session.plan.outputs[name], outputs[name], exact[name]) for name in outputs}
+    measured = {name: measured_error(session.plan.outputs[name], outputs[name], exact[name]) for name in outputs}
     return Certificate(outputs, tuple(launches), measured)
 
 
 def shadow(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """The outputs of a run on the reference interpreter that rounds nothing it stores: float64, or exact integers."""
-    interpreter, memory = _Interpreter(plan), RefMemory()
-    buffers = [memory.allocate(buffer.nbytes, buffer.name) for buffer in plan.buffers]
-    for made, buffer in zip(buffers, plan.buffers, strict=True):
-        if buffer.constant is not None:
-            made.write_bytes(buffer.constant)
-    for name, array in fitting(plan, inputs).items():
-        buffers[plan.inputs[name].buffer].write_bytes(array.reshape(-1).view(np.uint8))
+    run = ShadowRun(plan, fitting(plan, inputs))
     for step in plan.steps:
-        interpreter.run(step, memory, {tensor.buffer: buffers[tensor.buffer] for tensor in step.tensors()})
+        run.step(step)
+    return run.outputs()
+
+
+class ShadowRun:
+    """A run on the interpreter that rounds nothing it stores."""
+
+    def __init__(self, plan: ModelPlan, inputs: Arrays) -> None:
+        self._plan, self._interpreter, self._memory = plan, PlanInterpreter(plan), RefMemory()
+        self._buffers = [self._memory.allocate(buffer.nbytes, buffer.name) for buffer in plan.buffers]
+        for made, buffer in zip(self._buffers, plan.buffers, strict=True):
+            if buffer.constant is not None:
+                made.write_bytes(buffer.constant)
+        for name, array in inputs.items():
+            self._buffers[plan.inputs[name].buffer].write_bytes(array.reshape(-1).view(np.uint8))
+
+    def step(self, step: PlanStep) -> None:
+        """One launch. Raises CheckError when a check of the interpreter found a fault."""
+        self._interpreter.run(step, self._memory, {tensor.buffer: self._buffers[tensor.buffer] for tensor in step.tensors()})
         for tensor in step.tensors():
-            buffers[tensor.buffer].err = buffers[tensor.buffer].free = None
-    return {name: _elements(buffers[tensor.buffer], tensor) for name, tensor in plan.outputs.items()}
+            self._buffers[tensor.buffer].err = self._buffers[tensor.buffer].free = None
+
+    def values(self, tensor: ModelTensor) -> np.ndarray[Any, Any]:
+        """The elements of a tensor now."""
+        return reference_elements(self._buffers[tensor.buffer], tensor)
+
+    def replace(self, tensor: ModelTensor, values: np.ndarray[Any, Any]) -> None:
+        """Let a buffer hold these elements, which others have computed, and no more."""
+        self._buffers[tensor.buffer].hold(values, dtype_named(tensor.dtype))
+
+    def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What the outputs hold now."""
+        return {name: self.values(tensor) for name, tensor in self._plan.outputs.items()}
 
 
-class _Interpreter:
+class PlanInterpreter:
     """The kernels of a plan as tile IR, each parsed once."""
 
     def __init__(self, plan: ModelPlan) -> None:
@@ -177,8 +200,8 @@ class _Interpreter:
             raise check_error(report.findings)
 
 
-def _judged(
-    session: Session, interpreter: _Interpreter, number: int, written: dict[int, Bytes | None], sample: LaunchSample | None
+def judged(
+    session: Session, interpreter: PlanInterpreter, number: int, written: dict[int, Bytes | None], sample: LaunchSample | None
 ) -> Iterator[LaunchJudgement]:
     """Launch what has this number and judge its steps, each on what it really had: buffers as they were before the launch, or as an
     earlier step of it left them. `written` has for each buffer which bytes have been written; None stands for all."""
@@ -227,7 +250,7 @@ def _before_later_steps(made: Sequence[Mapping[int, RefBuffer]]) -> list[dict[in
     return found[::-1]
 
 
-def _chosen(session: Session, interpreter: _Interpreter, number: int, sample: LaunchSample | None) -> tuple[int, ...] | None:
+def _chosen(session: Session, interpreter: PlanInterpreter, number: int, sample: LaunchSample | None) -> tuple[int, ...] | None:
     """The programs of a launch that run; None for all. With atomics, what a program leaves in memory depends on the others."""
     launch = session.launches[number]
     if sample is None or not session.samples or len(launch.steps) > 1:
@@ -324,14 +347,14 @@ def _compared(session: Session, tensor: ModelTensor, buffer: RefBuffer, own: Byt
     return compare(comparable(found, tensor.dtype), due)
 
 
-def _elements(buffer: RefBuffer, tensor: ModelTensor) -> np.ndarray[Any, Any]:
+def reference_elements(buffer: RefBuffer, tensor: ModelTensor) -> np.ndarray[Any, Any]:
     size = dtype_named(tensor.dtype).storage_bits // 8
     first = tensor.offset // size
     values = buffer.read_reference(dtype_named(tensor.dtype)).x
     return values[first : first + tensor.nbytes // size].reshape(tensor.shape)
 
 
-def _measured(tensor: ModelTensor, found: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> MeasuredError:
+def measured_error(tensor: ModelTensor, found: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> MeasuredError:
     if not found.size:
         return MeasuredError(0.0, 0.0)
     with np.errstate(invalid="ignore"):

@@ -17,6 +17,7 @@ from tilefw.copy_descriptors import PREFIX as DESCRIPTOR
 from tilefw.graph.kernel_graph import KernelCall, KernelGraph, ModelTensor
 from tilefw.graph.linking import StepSource, linked
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanStep
+from tilefw.node_context import HIDDEN as NODE_CONTEXT
 from tilefw.runtime import config
 from tilefw.runtime.arguments.binding import grid_of, scalar
 from tilefw.runtime.arguments.kernel_parameter import signature_name
@@ -48,7 +49,8 @@ class _GraphCompiler:
     def plan(self) -> ModelPlan:
         steps = tuple(self._step(call.tiled(self.target.info.limits)) for call in self.graph.calls if prod(grid_of(call.grid)))
         made = ModelPlan(
-            self.target.name, self.graph.buffers, tuple(self.kernels), self.graph.inputs, self.graph.outputs, steps
+            self.target.name, self.graph.buffers, tuple(self.kernels), self.graph.inputs, self.graph.outputs, steps,
+            ranks=self.graph.ranks, divided=self.graph.divided,
         )
         if lacking := made.unwritten():
             raise CompileError(f"no launch of the model writes its output '{lacking[0]}'", code="TFW0363")
@@ -78,7 +80,7 @@ class _GraphCompiler:
         entry = self.kernels[number].entry
         given = iter(passed.values())
         arguments = tuple(_argument(call, p, None if p.hidden else next(given)) for p in entry.parameters)
-        return PlanStep(call.label, number, grid, arguments)
+        return PlanStep(call.label, number, grid, arguments, call.transfer)
 
     def _number(self, call: KernelCall, source: Any, request: Any) -> int:
         """The kernel's number; code that is the same as an earlier call's is kept once."""
@@ -120,10 +122,12 @@ def _argument(call: KernelCall, parameter: Parameter, value: Any) -> PlanArgumen
     """What a step passes for a parameter. Raises CompileError TFW0363 for one that only a single launch can fill."""
     if (parameter.hidden or "").startswith(DESCRIPTOR):
         return None  # made of the other arguments, when the step is launched
+    if parameter.hidden == NODE_CONTEXT and call.transfer is not None:
+        return None  # that of the rank which makes the launch
     if parameter.hidden not in (None, "null_pointer"):
         raise CompileError(
             f"kernel {call.kernel.__qualname__} has a parameter {parameter.name} ({parameter.hidden}), which a plan does not fill",
-            code="TFW0363", help="a kernel of a model does not print",
+            code="TFW0363", help="a kernel of a model neither prints nor asks for its rank",
         )
     if value is None or isinstance(value, ModelTensor):
         return value

@@ -42,19 +42,37 @@ class ModelTensor:
 
 @dataclass(frozen=True, slots=True)
 class ModelBuffer:
-    """Memory of a model. `constant` holds the bytes of a buffer that nothing writes; `dtype` names its elements in reports."""
+    """Memory of a model, of each rank where several run it. `constant` holds the bytes of a buffer that nothing writes, `parts` has
+    those of each rank where they differ. One that is `zeroed` is full of zeros when a run begins. `dtype` names its elements in
+    reports."""
 
     name: str
     nbytes: int
     dtype: str
     constant: memoryview | None = None
+    parts: tuple[memoryview, ...] = ()
+    zeroed: bool = False
+
+    def of_rank(self, rank: int) -> ModelBuffer:
+        """The buffer as a rank has it."""
+        return ModelBuffer(self.name, self.nbytes, self.dtype, self.parts[rank]) if self.parts else self
+
+
+@dataclass(frozen=True, slots=True)
+class RankTransfer:
+    """What a launch of all ranks at once means: the `collective` of each rank's `source` is each rank's `result`."""
+
+    collective: str
+    source: ModelTensor
+    result: ModelTensor
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
     """One launch of a jit function: `arguments` are its run-time arguments by name, `keywords` those launch keywords that shape
     code. `label` is what reports call it, such as the name of a node. A kernel that computes a product by tiles has its
-    extents in `product`; its grid is that of the usual tile, and `tiled` makes a target's own."""
+    extents in `product`; its grid is that of the usual tile, and `tiled` makes a target's own. One that all ranks launch at once
+    has in `transfer` what it means."""
 
     label: str
     kernel: Any
@@ -64,6 +82,7 @@ class KernelCall:
     keywords: Mapping[str, Any] = field(default_factory=dict)
     product: ProductExtents | None = None
     computed: LaunchWork = UNCOUNTED
+    transfer: RankTransfer | None = None
 
     @property
     def work(self) -> LaunchWork:
@@ -82,18 +101,23 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class KernelGraph:
-    """All that a model does, for any target."""
+    """All that a model does, for any target; what each of `ranks` devices does, where there are several. Each is given its part of
+    the inputs in `divided`, along the axis there, and the others whole."""
 
     buffers: tuple[ModelBuffer, ...]
     inputs: Mapping[str, ModelTensor]
     outputs: Mapping[str, ModelTensor]
     calls: tuple[KernelCall, ...]
+    ranks: int = 1
+    divided: Mapping[str, int] = field(default_factory=dict)
 
 
 class GraphBuilder:
     """A graph being written: tensors as they come to be known, calls in the order in which they run."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranks: int = 1) -> None:
+        self.ranks = ranks
+        self._divided: dict[str, int] = {}
         self._buffers: list[ModelBuffer] = []
         self._inputs: dict[str, ModelTensor] = {}
         self._outputs: dict[str, ModelTensor] = {}
@@ -104,14 +128,26 @@ class GraphBuilder:
         tensor = self._inputs[name] = self.temporary(name, dtype, shape)
         return tensor
 
+    def divided_input(self, name: str, dtype: str, shape: Sequence[int], axis: int) -> ModelTensor:
+        """A tensor that a run is given, of which each rank has its part along an axis: `shape` is the part's."""
+        self._divided[name] = axis
+        return self.input(name, dtype, shape)
+
     def constant(self, name: str, array: np.ndarray[Any, Any], dtype: str) -> ModelTensor:
         """A tensor whose elements are known now: `array` has them in storage form (`array_dtype(dtype)`). They are copied where who
         gave them may still change them."""
-        assert array.dtype.itemsize == dtype_named(dtype).storage_bits // 8, f"{array.dtype} does not store {dtype}"
-        held = np.array(array, order="C") if array.flags.writeable else np.ascontiguousarray(array)
-        data = held.reshape(-1).view(np.uint8)
-        data.flags.writeable = False
-        return self._new(ModelBuffer(name, data.nbytes, dtype, data.data), array.shape)
+        data = _held(array, dtype)
+        return self._new(ModelBuffer(name, data.nbytes, dtype, data), array.shape)
+
+    def constant_parts(self, name: str, arrays: Sequence[np.ndarray[Any, Any]], dtype: str) -> ModelTensor:
+        """The same with other elements on each rank."""
+        assert len(arrays) == self.ranks and len({one.shape for one in arrays}) == 1, f"{name}: a part of one shape for each rank"
+        parts = tuple(_held(array, dtype) for array in arrays)
+        return self._new(ModelBuffer(name, parts[0].nbytes, dtype, parts=parts), arrays[0].shape)
+
+    def zeroed(self, name: str, dtype: str, shape: Sequence[int]) -> ModelTensor:
+        """A tensor that calls write and read, full of zeros when a run begins."""
+        return self._new(ModelBuffer(name, ModelTensor(0, dtype, tuple(shape)).nbytes, dtype, zeroed=True), shape)
 
     def temporary(self, name: str, dtype: str, shape: Sequence[int]) -> ModelTensor:
         """A tensor that calls write and read."""
@@ -133,17 +169,31 @@ class GraphBuilder:
         grid = extents.grid(extents.tile({}))
         self._calls.append(KernelCall(label, kernel, arguments, grid, product=extents, computed=computed))
 
+    def add(self, call: KernelCall) -> None:
+        """A call made elsewhere, behind the calls so far."""
+        self._calls.append(call)
+
     def output(self, name: str, tensor: ModelTensor) -> None:
         """What a run gives under `name`: any tensor of the graph."""
         self._outputs[name] = tensor
 
     def graph(self) -> KernelGraph:
         """The graph so far."""
-        return KernelGraph(tuple(self._buffers), dict(self._inputs), dict(self._outputs), tuple(self._calls))
+        buffers, calls = tuple(self._buffers), tuple(self._calls)
+        return KernelGraph(buffers, dict(self._inputs), dict(self._outputs), calls, self.ranks, dict(self._divided))
 
     def _new(self, buffer: ModelBuffer, shape: Sequence[int]) -> ModelTensor:
         self._buffers.append(buffer)
         return ModelTensor(len(self._buffers) - 1, buffer.dtype, tuple(shape))
+
+
+def _held(array: np.ndarray[Any, Any], dtype: str) -> memoryview:
+    """The bytes of a constant, which nobody changes."""
+    assert array.dtype.itemsize == dtype_named(dtype).storage_bits // 8, f"{array.dtype} does not store {dtype}"
+    held = np.array(array, order="C") if array.flags.writeable else np.ascontiguousarray(array)
+    data = held.reshape(-1).view(np.uint8)
+    data.flags.writeable = False
+    return data.data
 
 
 def stored(name: str, tensor: ModelTensor, given: Any) -> np.ndarray[Any, Any]:

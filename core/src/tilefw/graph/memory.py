@@ -46,6 +46,7 @@ def lives(plan: ModelPlan, of_steps: bool = False) -> list[BufferLife]:
     end = len(launches)
     spans: dict[int, list[int]] = {}
     at = [(tensor.buffer, -1) for tensor in plan.inputs.values()]
+    at += [(number, -1) for number, buffer in enumerate(plan.buffers) if buffer.zeroed]
     for number, launch in enumerate(launches):
         users = (launch, *launch.steps) if of_steps else (launch,)
         at += [(tensor.buffer, number) for user in users for tensor in user.tensors()]
@@ -54,7 +55,7 @@ def lives(plan: ModelPlan, of_steps: bool = False) -> list[BufferLife]:
         spans.setdefault(buffer, []).append(number)
     return [
         BufferLife(buffer, plan.buffers[buffer].nbytes, min(numbers), max(numbers))
-        for buffer, numbers in sorted(spans.items()) if plan.buffers[buffer].constant is None
+        for buffer, numbers in sorted(spans.items()) if plan.buffers[buffer].constant is None and not plan.buffers[buffer].parts
     ]
 
 

@@ -6,15 +6,15 @@ A plan needs neither the compiler nor the reader of the model's file: it is save
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilefw.api.artifact import Artifact, Entry
 from tilefw.api.device import Scalar
 from tilefw.api.dtypes import dtype as dtype_named
-from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
+from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor, RankTransfer
 
 PlanArgument = ModelTensor | Scalar | None
-"""One argument of a launch; None is a null pointer."""
+"""One argument of a launch; None is a null pointer, or what whoever launches makes of the others or knows (`Parameter.hidden`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,14 @@ class PlanKernel:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One launch: the kernel by its number, and an argument for each parameter of its entry, hidden ones too."""
+    """One launch: the kernel by its number, and an argument for each parameter of its entry, hidden ones too. One that all ranks
+    make at once has in `transfer` what it means."""
 
     label: str
     kernel: int
     grid: tuple[int, int, int]
     arguments: tuple[PlanArgument, ...]
+    transfer: RankTransfer | None = None
 
     def tensors(self) -> Iterator[ModelTensor]:
         """Those of the arguments that are tensors."""
@@ -78,7 +80,10 @@ class PlanLaunch:
 class ModelPlan:
     """What a model does on the target called `target`. A buffer that is no constant is free before the first launch that uses it,
     and after the last one; that of an input is taken from the beginning, that of an output to the end. Steps of `links`, which are
-    in order and have no step in common, are launched together."""
+    in order and have no step in common, are launched together.
+
+    `ranks` devices run it, each all of it; each is given its part of the inputs in `divided`, along the axis there. `inputs` have
+    the shapes that a rank has."""
 
     target: str
     buffers: tuple[ModelBuffer, ...]
@@ -87,6 +92,26 @@ class ModelPlan:
     outputs: Mapping[str, ModelTensor]
     steps: tuple[PlanStep, ...]
     links: tuple[PlanLink, ...] = ()
+    ranks: int = 1
+    divided: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def on_node(self) -> bool:
+        """Whether it is for the devices of a node."""
+        return self.ranks > 1 or any(step.transfer is not None for step in self.steps)
+
+    def of_rank(self, rank: int) -> ModelPlan:
+        """The plan with the constants that a rank has."""
+        return replace(self, buffers=tuple(buffer.of_rank(rank) for buffer in self.buffers))
+
+    def whole_input(self, name: str) -> ModelTensor:
+        """An input as a run is given it, for all ranks."""
+        tensor, axis = self.inputs[name], self.divided.get(name)
+        if axis is None:
+            return tensor
+        shape = list(tensor.shape)
+        shape[axis] *= self.ranks
+        return replace(tensor, shape=tuple(shape))
 
     def launches(self) -> tuple[PlanLaunch, ...]:
         """The launches in order."""
@@ -123,10 +148,10 @@ class ModelPlan:
         """The outputs whose elements neither a step gives, nor an input, nor a constant."""
         given = {tensor.buffer for tensor in self.inputs.values()}
         given |= {tensor.buffer for step in self.steps for tensor in step.tensors()}
-        given |= {number for number, buffer in enumerate(self.buffers) if buffer.constant is not None}
+        given |= {number for number, buffer in enumerate(self.buffers) if buffer.constant is not None or buffer.parts}
         return [name for name, tensor in self.outputs.items() if tensor.nbytes and tensor.buffer not in given]
 
     @property
     def constant_bytes(self) -> int:
-        """Bytes of all constants."""
-        return sum(buffer.nbytes for buffer in self.buffers if buffer.constant is not None)
+        """Bytes of all constants, of each rank where there are several."""
+        return sum(buffer.nbytes for buffer in self.buffers if buffer.constant is not None or buffer.parts)

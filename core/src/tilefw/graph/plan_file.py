@@ -1,6 +1,6 @@
 """A plan in one file, `.tfm`: one line with magic and digest, a JSON header, then the kernels and the constants as bytes.
 
-    tilefw-model/2 <SHA-256 of what follows, in hex>
+    tilefw-model/3 <SHA-256 of what follows, in hex>
     <bytes of the header>
     <header>
 
@@ -24,13 +24,15 @@ from tilefw.api.device import Scalar
 from tilefw.api.dtypes import DTYPES
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.api.errors import CodeError, KernelError
-from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor
+from tilefw.distributed.symmetric_heap import MOST_RANKS
+from tilefw.graph.collective_kinds import COLLECTIVE_KINDS
+from tilefw.graph.kernel_graph import ModelBuffer, ModelTensor, RankTransfer
 from tilefw.graph.mapped_constants import require_whole
 from tilefw.graph.plan import ModelPlan, PlanArgument, PlanKernel, PlanLink, PlanStep
 from tilefw.runtime import atomic_write
 from tilefw.runtime.arguments.binding import GRID_LIMIT, scalar
 
-MAGIC = b"tilefw-model/2"
+MAGIC = b"tilefw-model/3"
 _ALIGNMENT = 64
 _LINE = len(MAGIC) + 1 + 64 + 1  # bytes of the first line
 _DIGITS = 20  # of the second line at most
@@ -80,9 +82,9 @@ def _parts(plan: ModelPlan) -> Iterator[bytes | memoryview]:
     links = [(encode(link.artifact), encode(link.observed)) for link in plan.links]
     blobs += [part for pair in links for part in pair]
     for buffer in plan.buffers:
-        if buffer.constant is not None:
-            require_whole(buffer.name, buffer.constant)
-            blobs.append(buffer.constant)
+        for held in _blobs_of(buffer):
+            require_whole(buffer.name, held)
+            blobs.append(held)
     lengths, linked = ([(len(a), len(b)) for a, b in pairs] for pairs in (kernels, links))
     header = json.dumps(_to_json(plan, lengths, linked), separators=(",", ":")).encode()
     start = b"%d\n%b" % (len(header), header)
@@ -99,7 +101,9 @@ def _to_json(plan: ModelPlan, lengths: list[tuple[int, int]], linked: list[tuple
     return {
         "made_by": __version__,
         "target": plan.target,
-        "buffers": [[b.name, b.nbytes, b.dtype, b.constant is not None] for b in plan.buffers],
+        "ranks": plan.ranks,
+        "divided": dict(plan.divided),
+        "buffers": [[b.name, b.nbytes, b.dtype, len(_blobs_of(b)), b.zeroed] for b in plan.buffers],
         "kernels": [[*pair, kernel.fusion] for pair, kernel in zip(lengths, plan.kernels, strict=True)],
         "links": [
             [*pair, one.first, one.count, list(one.buffers), list(one.observed_buffers), one.ended]
@@ -107,8 +111,22 @@ def _to_json(plan: ModelPlan, lengths: list[tuple[int, int]], linked: list[tuple
         ],
         "inputs": {name: _tensor_to_json(tensor) for name, tensor in plan.inputs.items()},
         "outputs": {name: _tensor_to_json(tensor) for name, tensor in plan.outputs.items()},
-        "steps": [[s.label, s.kernel, list(s.grid), [_argument_to_json(a) for a in s.arguments]] for s in plan.steps],
+        "steps": [
+            [s.label, s.kernel, list(s.grid), [_argument_to_json(a) for a in s.arguments], _transfer_to_json(s.transfer)]
+            for s in plan.steps
+        ],
     }
+
+
+def _blobs_of(buffer: ModelBuffer) -> tuple[memoryview, ...]:
+    """What a file has of a buffer: the bytes of a constant, or those of each rank."""
+    return buffer.parts if buffer.constant is None else (buffer.constant,)
+
+
+def _transfer_to_json(transfer: RankTransfer | None) -> Any:
+    if transfer is None:
+        return None
+    return [transfer.collective, _tensor_to_json(transfer.source), _tensor_to_json(transfer.result)]
 
 
 def _tensor_to_json(tensor: ModelTensor) -> list[Any]:
@@ -162,14 +180,20 @@ def _plan(header: dict[str, Any], blobs: _Blobs, name: str) -> ModelPlan:
     if any(kernel.artifact.target != target for kernel in kernels):
         raise ValueError(f"it has machine code of another target than {target}")
     linked = [_link_artifacts(raw, blobs, name, target) for raw in values.array(header, "links")]
-    buffers = tuple(_buffer(raw, blobs) for raw in values.array(header, "buffers"))
+    ranks = values.checked(header["ranks"], int, "ranks")
+    if not 1 <= ranks <= MOST_RANKS:
+        raise ValueError(f"it is for {ranks} devices")
+    buffers = tuple(_buffer(raw, blobs, ranks) for raw in values.array(header, "buffers"))
     inputs, outputs = (
         {key: _tensor(raw, buffers) for key, raw in values.checked(header[part], dict, part).items()}
         for part in ("inputs", "outputs")
     )
     steps = tuple(_step(raw, kernels, buffers) for raw in values.array(header, "steps"))
     links = _links(values.array(header, "links"), linked, len(steps), buffers)
-    plan = ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps, links)
+    divided = _divided(values.checked(header["divided"], dict, "divided"), inputs)
+    plan = ModelPlan(target, buffers, kernels, _whole_inputs(inputs, buffers), outputs, steps, links, ranks, divided)
+    if plan.on_node and links:
+        raise ValueError("a plan for a node has links")
     if lacking := plan.unwritten():
         raise ValueError(f"nothing writes its output {lacking[0]!r}")
     return plan
@@ -178,7 +202,7 @@ def _plan(header: dict[str, Any], blobs: _Blobs, name: str) -> ModelPlan:
 def _whole_inputs(inputs: Mapping[str, ModelTensor], buffers: tuple[ModelBuffer, ...]) -> Mapping[str, ModelTensor]:
     for key, tensor in inputs.items():
         buffer = buffers[tensor.buffer]
-        if buffer.constant is not None or tensor.offset or tensor.nbytes != buffer.nbytes:
+        if _blobs_of(buffer) or tensor.offset or tensor.nbytes != buffer.nbytes:
             raise ValueError(f"input {key!r} is not a buffer of its own")
     return inputs
 
@@ -222,17 +246,28 @@ def _taken(numbers: Any, artifact: Artifact, buffers: tuple[ModelBuffer, ...]) -
     parameters = artifact.entry().parameters
     fits = all(0 <= number < len(buffers) for number in taken) and [one.kind for one in parameters] == ["pointer"] * len(taken)
     stored = [number for number, one in zip(taken, parameters, strict=True) if one.readonly is False] if fits else []
-    if not fits or any(buffers[number].constant is not None for number in stored):
+    if not fits or any(_blobs_of(buffers[number]) for number in stored):
         raise ValueError("the buffers of a link do not fit its entry")
     return taken
 
 
-def _buffer(raw: Any, blobs: _Blobs) -> ModelBuffer:
-    name, nbytes, dtype, constant = values.checked(raw, list, "a buffer")
+def _divided(raw: Mapping[str, Any], inputs: Mapping[str, ModelTensor]) -> dict[str, int]:
+    for name, axis in raw.items():
+        if name not in inputs or not 0 <= values.checked(axis, int, "an axis") < len(inputs[name].shape):
+            raise ValueError(f"there is no axis {axis} of an input {name!r}")
+    return dict(raw)
+
+
+def _buffer(raw: Any, blobs: _Blobs, ranks: int) -> ModelBuffer:
+    name, nbytes, dtype, held, zeroed = values.checked(raw, list, "a buffer")
     values.checked(name, str, "a buffer's name")
     if not 0 <= values.checked(nbytes, int, "a buffer's size") <= _LARGEST or dtype not in DTYPES:
         raise ValueError(f"buffer {name!r} has {nbytes} bytes of {dtype!r}")
-    return ModelBuffer(name, nbytes, dtype, blobs.next(nbytes) if values.checked(constant, bool, "constant") else None)
+    if values.checked(held, int, "a number of parts") not in (0, 1, ranks) or (values.checked(zeroed, bool, "zeroed") and held):
+        raise ValueError(f"buffer {name!r} has {held} contents of {ranks} ranks")
+    parts = tuple(blobs.next(nbytes) for _ in range(held))
+    whole = parts[0] if held == 1 else None
+    return ModelBuffer(name, nbytes, dtype, whole, parts if held > 1 else (), zeroed)
 
 
 def _tensor(raw: Any, buffers: tuple[ModelBuffer, ...]) -> ModelTensor:
@@ -249,7 +284,7 @@ def _tensor(raw: Any, buffers: tuple[ModelBuffer, ...]) -> ModelTensor:
 
 
 def _step(raw: Any, kernels: tuple[PlanKernel, ...], buffers: tuple[ModelBuffer, ...]) -> PlanStep:
-    label, kernel, grid, arguments = values.checked(raw, list, "a step")
+    label, kernel, grid, arguments, transfer = values.checked(raw, list, "a step")
     extents = [values.checked(extent, int, "a grid's extent") for extent in values.checked(grid, list, "a grid")]
     if len(extents) != 3 or not all(1 <= extent <= GRID_LIMIT for extent in extents):
         raise ValueError(f"a grid of {extents}")
@@ -261,7 +296,17 @@ def _step(raw: Any, kernels: tuple[PlanKernel, ...], buffers: tuple[ModelBuffer,
     if kinds != [p.dtype if p.kind == "scalar" else p.kind for p in parameters]:
         raise ValueError(f"the arguments of {label!r} do not fit its kernel")
     x, y, z = extents
-    return PlanStep(values.checked(label, str, "a label"), kernel, (x, y, z), tuple(given))
+    return PlanStep(values.checked(label, str, "a label"), kernel, (x, y, z), tuple(given), _transfer(transfer, given, buffers))
+
+
+def _transfer(raw: Any, given: list[PlanArgument], buffers: tuple[ModelBuffer, ...]) -> RankTransfer | None:
+    if raw is None:
+        return None
+    kind, source, result = values.checked(raw, list, "a transfer")
+    found = RankTransfer(values.checked(kind, str, "a collective"), _tensor(source, buffers), _tensor(result, buffers))
+    if kind not in COLLECTIVE_KINDS or found.source not in given or found.result not in given:
+        raise ValueError(f"a transfer {kind!r} of other tensors than its launch")
+    return found
 
 
 def _argument(raw: Any, buffers: tuple[ModelBuffer, ...]) -> PlanArgument:

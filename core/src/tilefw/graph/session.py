@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilefw.api.device import BufferView, Completion, LaunchReport
+from tilefw.api.device import BufferView, Completion, Device, LaunchOptions, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError, UsageError
 from tilefw.graph.device_memory import ArenaMemory, ConstantMemory, DeviceMemory, SeparateMemory, needs, write
 from tilefw.graph.kernel_graph import ModelTensor, stored
@@ -25,6 +25,7 @@ from tilefw.hardware.processor_device import ProcessorDevice
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime import config
 from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.executor import Executor
 from tilefw.runtime.launch_site import site
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import find_target
@@ -44,24 +45,38 @@ class Session:
         numerics, seed). Raises LaunchError TFW0361 where the device has not enough memory."""
         resolved = config.resolve(config.settings(plan.target, **execution))
         where = site(find_target(plan.target), resolved)
+        if plan.on_node:
+            raise UsageError(
+                f"the model is for a node of {plan.ranks} devices", code="TFW0367",
+                help="tilefw.graph.node_session.NodeSession(plan) runs it",
+            )
+        self._open(plan, execution, where.executor, where.executor.device, where.options)
+
+    def _open(
+        self, plan: ModelPlan, execution: dict[str, Any], executor: Executor, device: Device, options: LaunchOptions,
+        modules: dict[int, Any] | None = None,
+    ) -> None:
+        """Take a device. `modules` has the code that is there already, by the artifact's identity, and is given the rest."""
         self.plan, self.execution = plan, execution
         self.read_bytes = 0
         self.counters: dict[str, int] = {}
         self._lock = threading.RLock()
         self._running = False
-        self._options, self._executor, self._device = where.options, where.executor, where.executor.device
+        self._options, self._executor, self._device = options, executor, device
         self._last: Completion | None = None
         self._closed = False
         with self._executor.lock:
             self.launches = plan.launches()
-            artifacts = {id(one.artifact): one.artifact for one in self.launches}
-            modules = {key: self._device.load(artifact) for key, artifact in artifacts.items()}
-            self._modules = [modules[id(one.artifact)] for one in self.launches]
-            strategy = ArenaMemory if self._device.executor == "hw" and not self._options.checks else SeparateMemory
+            loaded: dict[int, Any] = {} if modules is None else modules
+            for one in self.launches:
+                if id(one.artifact) not in loaded:
+                    loaded[id(one.artifact)] = device.load(one.artifact)
+            self._modules = [loaded[id(one.artifact)] for one in self.launches]
+            strategy = ArenaMemory if device.executor == "hw" and not options.checks else SeparateMemory
             with _telling_needs(plan), ExitStack() as undone:
-                self._constants = ConstantMemory(self._device, plan)
+                self._constants = ConstantMemory(device, plan)
                 undone.callback(self._constants.close)
-                self._memory: DeviceMemory = strategy(self._device, plan, self._constants.views)
+                self._memory: DeviceMemory = strategy(device, plan, self._constants.views)
                 undone.callback(self._memory.close)
                 self._ready = self._made_ready()
                 self._output_bytes = sum(tensor.nbytes for tensor in plan.outputs.values())
@@ -155,6 +170,9 @@ class Session:
             for name, array in arrays.items():
                 write(self._device, self._memory.view(self.plan.inputs[name].buffer), array)
                 self.written_bytes += array.nbytes
+            for number, buffer in enumerate(self.plan.buffers):
+                if buffer.zeroed:
+                    write(self._device, self._memory.view(number), np.zeros(buffer.nbytes, np.uint8))
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -222,6 +240,12 @@ class Session:
 
 def fitting(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """The inputs as arrays in storage form. Raises UsageError TFW0360 for a name too many or too few, a shape, a type."""
+    require_inputs(plan, inputs)
+    return {name: stored(name, tensor, inputs[name]) for name, tensor in plan.inputs.items()}
+
+
+def require_inputs(plan: ModelPlan, inputs: Mapping[str, Any]) -> None:
+    """Raises UsageError TFW0360 for a name too many or too few."""
     for name in inputs:
         if name not in plan.inputs:
             raise UsageError(
@@ -230,7 +254,6 @@ def fitting(plan: ModelPlan, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[
     lacking = [name for name in plan.inputs if name not in inputs]
     if lacking:
         raise UsageError(f"the model's input '{lacking[0]}' is missing", code="TFW0360", note=f"inputs: {', '.join(plan.inputs)}")
-    return {name: stored(name, tensor, inputs[name]) for name, tensor in plan.inputs.items()}
 
 
 @contextmanager

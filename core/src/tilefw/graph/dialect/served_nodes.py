@@ -50,7 +50,12 @@ def node_order(block: Block) -> dict[str, int]:
 
 
 def launch_label(body: Block, order: Mapping[str, int]) -> str:
+    """What the launch of a group's body is called."""
+    return launch_name(body.ops, order)
+
+
+def launch_name(ops: Iterable[Operation], order: Mapping[str, int]) -> str:
     """What a launch is called: its node, or the first and the last with their number; empty where it serves none."""
-    served = {node for op in body.ops if not isinstance(op, _UNCOUNTED) for node in nodes_of(op)}
+    served = {node for op in ops if not isinstance(op, _UNCOUNTED) for node in nodes_of(op)}
     named = sorted(served, key=lambda node: order.get(node, len(order)))
     return named[0] if len(named) == 1 else f"{named[0]} … {named[-1]} ({len(named)} nodes)" if named else ""

@@ -15,9 +15,11 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.errors import UnsupportedError
+from tilefw.graph.collective_calls import call_collective
 from tilefw.graph.dialect import grouping_ops, moving_ops, pointwise_ops
 from tilefw.graph.dialect.combining_ops import ContractOp
-from tilefw.graph.dialect.served_nodes import launch_label, node_order
+from tilefw.graph.dialect.rank_ops import CollectiveOp, PartOp
+from tilefw.graph.dialect.served_nodes import launch_label, launch_name, node_order
 from tilefw.graph.emit import contract
 from tilefw.graph.emit.attention import AttentionText
 from tilefw.graph.emit.kinds import write
@@ -33,6 +35,7 @@ from tilefw.graph.meaning import model_function
 from tilefw.graph.normalise.constants import fold_constants
 from tilefw.graph.normalise.factor_layout import lay_factors_out
 from tilefw.graph.normalise.gathers import view_fixed_places
+from tilefw.graph.rank_meaning import ranks_in
 from tilefw.kernels.formats import array_dtype
 from tilefw.runtime.jit import JITFunction
 from tilefw.tile import types
@@ -66,7 +69,7 @@ class _Emission:
     def __init__(self, module: ModuleOp, kernels: Mapping[str, LaunchWriter], order: Mapping[str, int]) -> None:
         self.function = model_function(module)
         self.writers, self.order = kernels, order
-        self.made = GraphBuilder()
+        self.made = GraphBuilder(ranks_in(module))
         self.tensors: dict[SSAValue, ModelTensor] = {}
         self.kernels: dict[str, JITFunction] = {}
         self.labels: dict[str, int] = {}
@@ -78,13 +81,41 @@ class _Emission:
         for place, argument in enumerate(block.args):
             facts = said.data[place].data if said is not None else {}
             name, kind = (facts.get(word) for word in ("graph.name", "graph.dtype"))
-            self.tensors[argument] = self.made.input(
-                name.data if isinstance(name, StringAttr) else f"input{place}",
-                kind.data if isinstance(kind, StringAttr) else types.dtype_of(argument.type).name, types.shape_of(argument.type),
+            self._input(
+                argument, name.data if isinstance(name, StringAttr) else f"input{place}",
+                kind.data if isinstance(kind, StringAttr) else types.dtype_of(argument.type).name,
             )
         for op in block.ops:
             self._op(op)
         return self.made.graph()
+
+    def _input(self, argument: SSAValue, name: str, kind: str) -> None:
+        """An input, of which each rank is given its part where the model reads that alone. Raises UnsupportedError TFW0992."""
+        parts = _parts(argument)
+        if not parts:
+            self.tensors[argument] = self.made.input(name, kind, types.shape_of(argument.type))
+            return
+        if argument.uses.get_length() > len(parts) or len({part.axis.value.data for part in parts}) > 1:
+            raise UnsupportedError(
+                f"input '{name}' is read in parts along one axis and otherwise too", code="TFW0992",
+                help="give the model two inputs, the one in parts and the other whole",
+            )
+        axis, shape = parts[0].axis.value.data, types.shape_of(parts[0].result.type)
+        held = self.made.divided_input(name, kind, shape, axis)
+        self.tensors.update((part.result, held) for part in parts)
+
+    def _constant(self, op: pointwise_ops.GraphConstantOp) -> None:
+        """A constant, or of one that is only read in parts each rank's."""
+        kind = types.dtype_of(op.result.type).name
+        array = np.frombuffer(op.value.data, array_dtype(kind)).reshape(types.shape_of(op.result.type))
+        said = op.attributes.get("graph.name")
+        name = said.data if isinstance(said, StringAttr) else self._numbered("constant")
+        parts = _parts(op.result)
+        if not parts or op.result.uses.get_length() > len(parts):
+            self.tensors[op.result] = self.made.constant(name, array, kind)
+        for part in parts:
+            shares = np.split(array, self.made.ranks, part.axis.value.data)
+            self.tensors[part.result] = self.made.constant_parts(name, shares, kind)
 
     def _op(self, op: Operation) -> None:
         if isinstance(op, ReturnOp):
@@ -93,11 +124,13 @@ class _Emission:
                 name = names.data[place] if isinstance(names, ArrayAttr) else None
                 self.made.output(name.data if isinstance(name, StringAttr) else f"output{place}", self.tensors[value])
         elif isinstance(op, pointwise_ops.GraphConstantOp):
-            kind = types.dtype_of(op.result.type).name
-            array = np.frombuffer(op.value.data, array_dtype(kind)).reshape(types.shape_of(op.result.type))
-            said = op.attributes.get("graph.name")
-            name = said.data if isinstance(said, StringAttr) else self._numbered("constant")
-            self.tensors[op.result] = self.made.constant(name, array, kind)
+            self._constant(op)
+        elif isinstance(op, PartOp):
+            assert op.result in self.tensors, "a part is of an input or a constant, which are there before"
+        elif isinstance(op, CollectiveOp):
+            label = launch_name([op], self.order) or self._numbered(op.kind.data)
+            (result,) = self._results(op, label)
+            call_collective(self.made, label, op.kind.data, self.tensors[op.source], result)
         elif isinstance(op, moving_ops.GraphReshapeOp):
             self.tensors[op.result] = self.tensors[op.source].reshaped(types.shape_of(op.result.type))
         elif isinstance(op, moving_ops.ViewOp) and (begin := first_byte(op)) is not None:
@@ -149,6 +182,11 @@ class _Emission:
     def _numbered(self, word: str) -> str:
         self.labels[word] = number = self.labels.get(word, 0) + 1
         return f"{word}{number}"
+
+
+def _parts(value: SSAValue) -> list[PartOp]:
+    """The parts of a value that are read."""
+    return [use.operation for use in value.uses if isinstance(use.operation, PartOp)]
 
 
 def _written(kind: str, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> TileText:

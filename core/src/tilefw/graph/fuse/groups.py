@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilefw.api.errors import UnsupportedError
-from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops
+from tilefw.graph.dialect import combining_ops, grouping_ops, moving_ops, pointwise_ops, rank_ops
 from tilefw.graph.emit.kinds import write
 from tilefw.graph.emit.tile_text import NotOneKernelError, TileText
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, ops_between, part_of
@@ -31,7 +31,9 @@ _COMPUTED = (
     moving_ops.ScatterOp,
 )
 _READ = (moving_ops.ViewOp, moving_ops.GraphReshapeOp, moving_ops.GraphConcatOp, moving_ops.GraphGatherOp)
-_GIVEN = (pointwise_ops.GraphConstantOp, grouping_ops.FusedOp, grouping_ops.OpaqueKernelOp)  # whose results are in memory
+_GIVEN = (  # whose results are in memory
+    pointwise_ops.GraphConstantOp, grouping_ops.FusedOp, grouping_ops.OpaqueKernelOp, rank_ops.PartOp, rank_ops.CollectiveOp,
+)
 _DEEPEST = 96  # ops between a value of a group and one that it stores: each is some calls deep for whoever writes the kernel
 _LONGEST = 32  # ops in a row that are read in place
 _PADDED = 4  # times as many elements as there are, in a tile that is padded along both dims

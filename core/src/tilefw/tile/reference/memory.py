@@ -59,6 +59,14 @@ class RefBuffer:
         if self.initialised is not None and self.initialised.all():
             self.initialised = None
 
+    def hold(self, values: Array, dtype: DType) -> None:
+        """Have these values of a type as all its elements, as they are: floats may be unrounded."""
+        self.view(dtype)
+        if values.size != self.x.size:
+            raise ValueError(f"{values.size} elements for {self.label}, which has {self.x.size}")
+        self.x = values.reshape(-1).astype(self.x.dtype)
+        self.err = self.free = self.initialised = None
+
     def forget(self, which: Array) -> None:
         """The bytes where `which` is true count as never written."""
         self.view(DTYPES["uint8"])

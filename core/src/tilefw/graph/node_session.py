@@ -1,0 +1,266 @@
+"""A plan on a node of simulated devices: each rank has its constants and its memory, and collectives are launched on all at once.
+
+    with NodeSession(plan) as session:
+        outputs = session.run({"x": x})          # a mapping for each rank
+
+All ranks allocate alike, so that a buffer is at the same place of every rank's heap, as collectives need.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Literal
+
+import numpy as np
+
+from tilefw.api.artifact import Artifact
+from tilefw.api.device import Argument, BufferView, Device, JointDevice, JointLaunch, LaunchOptions, LaunchReport
+from tilefw.api.errors import CheckError, LaunchError
+from tilefw.api.integers import round_up
+from tilefw.distributed.joint_execution import joint_device
+from tilefw.distributed.symmetric_heap import ALIGNMENT, DEFAULT_BYTES, GAP, SymmetricHeap
+from tilefw.graph.kernel_graph import stored
+from tilefw.graph.plan import ModelPlan
+from tilefw.graph.session import Session, require_inputs
+from tilefw.node_context import BARRIER, HIDDEN
+from tilefw.runtime import config
+from tilefw.runtime.device_abilities import PlacingDevice
+from tilefw.runtime.diagnostics import check_error
+from tilefw.runtime.executor import Executor
+from tilefw.runtime.launch_site import site
+from tilefw.runtime.plugins.loader import find_target
+
+RankArrays = list[dict[str, np.ndarray[Any, Any]]]
+
+
+class NodeSession:
+    """A plan that is ready to run on as many devices as it has ranks; `ranks` are their sessions. Runs wait for each other."""
+
+    def __init__(self, plan: ModelPlan, **execution: Any) -> None:
+        """Put every rank's constants and the machine code on a node; `execution` are the settings of a launch (checks, budget,
+        numerics, seed). Raises UnsupportedError TFW0873 for a target that cannot be a node, LaunchError TFW0361 where a heap is too
+        small."""
+        resolved = config.resolve(config.settings(plan.target, **execution))
+        where = site(find_target(plan.target), resolved)
+        self.plan, self.options = plan, where.options
+        self._lock = threading.RLock()
+        self.heap = SymmetricHeap(plan.ranks, DEFAULT_BYTES)
+        self._device = joint_device(where.executor, plan.target, self.heap)
+        self._executor = where.executor
+        modules: dict[int, Any] = {}
+        with ExitStack() as undone:
+            self.ranks: list[RankSession] = []
+            for rank in range(plan.ranks):
+                self.ranks.append(RankSession(plan, rank, self.heap, execution, where.executor, where.options, modules))
+                undone.callback(self.ranks[-1].close)
+            undone.pop_all()
+
+    @property
+    def executor(self) -> str:
+        """What runs it: a simulator (`sim`) or the reference interpreter (`ref`)."""
+        return self.ranks[0].executor
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Those of the last run, added up over all ranks."""
+        total: dict[str, int] = {}
+        for one in self.ranks:
+            for name, count in one.counters.items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def __enter__(self) -> NodeSession:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the devices their memory back."""
+        with self._lock:
+            for one in self.ranks:
+                one.close()
+
+    def run(self, inputs: Mapping[str, Any], progress: Callable[[str], None] | None = None) -> RankArrays:
+        """The outputs of each rank by name, for arrays by the names of the inputs, those in parts whole; `progress` is told each
+        launch that all ranks have made. Raises as `Session.run` does."""
+        with self.alone():
+            self.begin(inputs)
+            for number, one in enumerate(self.ranks[0].launches):
+                self.launch(number)
+                if progress is not None:
+                    progress(one.label)
+            return [one.outputs() for one in self.ranks]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """What within it happens to the session is one run."""
+        with self._lock, ExitStack() as running:
+            for one in self.ranks:
+                running.enter_context(one.alone())
+            yield
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """Copy the inputs in, of those in parts each rank's."""
+        for one, given in zip(self.ranks, self.rank_inputs(inputs), strict=True):
+            one.begin(given)
+
+    def rank_inputs(self, inputs: Mapping[str, Any]) -> RankArrays:
+        """The arrays that each rank is given, in storage form. Raises UsageError TFW0360 as `Session.run` does."""
+        require_inputs(self.plan, inputs)
+        whole = {name: stored(name, self.plan.whole_input(name), inputs[name]) for name in self.plan.inputs}
+        return [{name: self._of_rank(name, array, rank) for name, array in whole.items()} for rank in range(self.plan.ranks)]
+
+    def _of_rank(self, name: str, array: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:
+        axis = self.plan.divided.get(name)
+        return array if axis is None else np.ascontiguousarray(np.split(array, self.plan.ranks, axis)[rank])
+
+    def launch(self, number: int) -> None:
+        """Launch what has this number in the plan on every rank. Raises CheckError for what the device's checks found."""
+        if self.ranks[0].launches[number].steps[0].transfer is None:
+            for one in self.ranks:
+                one.launch(number)
+            return
+        with self._executor.lock:
+            reports = self._device.launch_jointly([one.joint(number, self._device) for one in self.ranks], self.options.seed)
+        for rank, (one, report) in enumerate(zip(self.ranks, reports, strict=True)):
+            one.count(report)
+            if report.errors:
+                raise self._error(rank, number, report)
+
+    def _error(self, rank: int, number: int, report: LaunchReport) -> CheckError:
+        error = check_error(report.findings)
+        error.message = f"rank {rank}: {error.message}"
+        error.note = f"in the model's call {self.ranks[rank].launches[number].label}" + (f"\n{error.note}" if error.note else "")
+        return error
+
+
+class RankSession(Session):
+    """One rank's part of a session: its memory lies in its heap."""
+
+    def __init__(
+        self, plan: ModelPlan, rank: int, heap: SymmetricHeap, execution: dict[str, Any], executor: Executor,
+        options: LaunchOptions, modules: dict[int, Any],
+    ) -> None:
+        self.rank = rank
+        self._view = RankDevice(executor.device, heap, rank)
+        try:
+            self._open(plan.of_rank(rank), execution, executor, self._view, options, modules)
+        except BaseException:
+            self._view.close()
+            raise
+        self._view.constants_end()
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """As in `Session`."""
+        self._view.begin()
+        super().begin(inputs)
+
+    def close(self) -> None:
+        """As in `Session`; the rank's node context goes too."""
+        super().close()
+        self._view.close()
+
+    def joint(self, number: int, device: JointDevice) -> JointLaunch:
+        """What has this number in the plan as the rank's part of a launch of all ranks."""
+        one = self.launches[number]
+        entry = one.artifact.entry()
+        given = self._memory.before(number)
+        arguments: list[Argument] = [
+            BufferView(self._view.context) if parameter.hidden == HIDDEN else argument
+            for parameter, argument in zip(entry.parameters, given, strict=True)
+        ]
+        seed = self._options.seed + self.rank if self._options.seed else 0
+        options = replace(self._options, checks=self._options.checks & device.joint_checks, seed=seed)
+        return JointLaunch(
+            self.rank, one.label, self._modules[number], entry.name, entry.workgroups_of(one.grid), arguments, options
+        )
+
+    def count(self, report: LaunchReport) -> None:
+        """Add what a launch of all ranks counted of this one."""
+        for name, count in report.counters.items():
+            self.counters[name] = self.counters.get(name, 0) + count
+
+
+class RankDevice:
+    """The device of a node as one rank sees it: what it allocates lies in its heap, each behind the one before."""
+
+    def __init__(self, device: Device, heap: SymmetricHeap, rank: int) -> None:
+        assert isinstance(device, PlacingDevice), "joint_device has asked for it"
+        self.name = device.name
+        self._device, self._placing, self._heap, self._rank = device, device, heap, rank
+        self._next = self._first = 0
+        self._own: list[int] = []
+        words = np.array([rank, len(heap.bases), *heap.bases_of(rank)], np.int64)
+        self.context = self._placed(heap.context_address(rank), words, "node context")
+        self._placed(heap.bases[rank] + BARRIER, np.zeros(2, np.int64), "words of the node's barrier")
+
+    def _placed(self, address: int, words: np.ndarray[Any, Any], label: str) -> int:
+        handle = self._placing.place(address, words.nbytes, label=f"{label} of rank {self._rank}", element="int64")
+        self._own.append(handle)
+        self._device.write(handle, words)
+        return handle
+
+    def constants_end(self) -> None:
+        """What is allocated from now on is a run's."""
+        self._first = self._next
+
+    def begin(self) -> None:
+        """Nothing of the run before is left."""
+        self._next = self._first
+
+    def close(self) -> None:
+        """Free the rank's words."""
+        while self._own:
+            self._device.free(self._own.pop())
+
+    # The protocol of devices -------------------------------------------------------------------------------------------
+
+    @property
+    def checks(self) -> frozenset[str]:
+        return self._device.checks
+
+    @property
+    def executor(self) -> Literal["sim", "hw", "ref"]:
+        return self._device.executor
+
+    @property
+    def assembled(self) -> bool:
+        return self._device.assembled
+
+    @property
+    def samples(self) -> bool:
+        return bool(getattr(self._device, "samples", False))
+
+    def allocate(self, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
+        """At the next place of the rank's heap. Raises LaunchError TFW0361 where it is full."""
+        offset = self._next
+        if offset + nbytes > self._heap.nbytes:
+            raise LaunchError(f"the heap of rank {self._rank} has no {nbytes:,} bytes for {label}", code="TFW0361")
+        self._next = round_up(offset + nbytes + GAP, ALIGNMENT)
+        address = self._heap.bases[self._rank] + offset
+        return self._placing.place(address, nbytes, label=f"{label} of rank {self._rank}", readonly=readonly, element=element)
+
+    def free(self, handle: int) -> None:
+        self._device.free(handle)
+
+    def write(self, handle: int, data: Any, offset: int = 0) -> None:
+        self._device.write(handle, data, offset)
+
+    def read(self, handle: int, nbytes: int, offset: int = 0) -> bytes:
+        return self._device.read(handle, nbytes, offset)
+
+    def load(self, artifact: Artifact) -> Any:
+        return self._device.load(artifact)
+
+    def launch(
+        self, module: Any, entry: str, grid: Sequence[int], args: Sequence[Argument], options: LaunchOptions
+    ) -> LaunchReport:
+        return self._device.launch(module, entry, grid, args, options)
+
+    def memory_info(self) -> Mapping[str, int]:
+        return self._device.memory_info()
