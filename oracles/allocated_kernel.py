@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from oracles import register_sites, tokens
 from oracles.library_subject import Configuration, requested, specialized
-from oracles.mutations import Verdict
 from oracles.register_sites import RegisterSite
 from oracles.site import Site
+from oracles.verdict_log import Verdict
 from tilefw.api.errors import InternalError
 from tilefw.kernels import spec as library
 from tilefw.machine.assign_registers import AssignRegisters, assign

@@ -25,7 +25,7 @@ class Judged(Protocol):
 
 
 def report(title: str, results: Sequence[Judged], means: str, seconds: float) -> str:
-    """The whole page. `means`: what judged, in words."""
+    """The whole page. `means`: what judged, in words; `seconds`: a processor's."""
     count = Counter(v.outcome for v in results)
     rest = max(len(results) - count["equivalent"], 1)
     checks = Counter(v.detail.split()[0] for v in results if v.outcome == "reported")
@@ -33,7 +33,7 @@ def report(title: str, results: Sequence[Judged], means: str, seconds: float) ->
         f"# {title}",
         "",
         f"{len(results)} sites in {len({v.kernel for v in results})} kernels, {means}; "
-        f"{seconds:.0f} s. Reported: {count['reported'] / rest:.1%} of all but equivalents; reported or wrong: "
+        f"{seconds:.0f} s of a processor. Reported: {count['reported'] / rest:.1%} of all but equivalents; reported or wrong: "
         f"{1 - count['survived'] / rest:.1%}; equivalents: {count['equivalent'] / max(len(results), 1):.1%} of all sites.",
         "",
         table(results),

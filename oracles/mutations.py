@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from oracles import mutation_report
+from oracles import mutation_report, verdict_log
 from oracles.site import Site
 from oracles.subject import Sited, Subject
+from oracles.verdict_log import KernelVerdicts, Verdict
 from tilefw.api import KernelError
 
 ORDERS = 20  # adversarial orders that a written equivalent must survive; fewer where a kernel has several launches
@@ -38,21 +39,14 @@ BENCH = Path(__file__).resolve().parents[1] / "bench"
 _ENTRY = frozenset({"corpus", "kernels", "kind", "pattern", "after", "following", "behind", "argument"})
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one mutant. `detail` is the finding, the mismatch, or the argument."""
-
-    kernel: str
-    site: Site
-    outcome: str
-    detail: str
-
-
-def verdicts(subject: Subject, chosen: Sequence[Site] | None = None, orders: int = ORDERS) -> Iterator[Verdict]:
-    """Every site of the subject (or the chosen ones) tried on all of its launches."""
+def verdicts(
+    subject: Subject, chosen: Sequence[Site] | None = None, orders: int = ORDERS, proved: int = ORDERS_PROVED
+) -> Iterator[Verdict]:
+    """Every site of the subject (or the chosen ones) tried on all of its launches, under so many orders, of those that are proved
+    equivalent `proved`."""
     budgets = [_instructions(subject, launch) * BUDGET_FACTOR for launch in range(subject.launches)]
     for site in subject.sites() if chosen is None else chosen:
-        outcome, detail = _try(site, subject, budgets, orders)
+        outcome, detail = _try(site, subject, budgets, orders, proved)
         yield Verdict(subject.name, site, outcome, detail)
 
 
@@ -63,13 +57,18 @@ def _instructions(subject: Subject, launch: int) -> int:
     return run.instructions
 
 
-def _try(site: Site, subject: Subject, budgets: Sequence[int], orders: int) -> tuple[str, str]:
+def _try(site: Site, subject: Subject, budgets: Sequence[int], orders: int, proved: int) -> tuple[str, str]:
     try:
         code = subject.parse(site.code)
     except KernelError as error:
         return "reported", f"{error.code} {error.message}"
-    wrong, proof = "", subject.proof(site)
-    for seed in range(1 + (ORDERS_PROVED if proof else orders)):
+    wrong, proof, due = "", "", orders
+    for seed in range(1 + orders):
+        if seed == 1:  # a proof takes longer than a run, and most mutants are reported in the first one
+            proof = subject.proof(site)
+            due = min(orders, proved) if proof else orders
+        if seed > due:
+            break
         for launch, budget in enumerate(budgets):
             found, mismatch = _run(subject, launch, code, seed, budget)
             if found:
@@ -183,18 +182,22 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes; each takes a kernel at a time")
     parser.add_argument("--report", type=Path, help="where the report goes (of a full campaign: the folder bench)")
+    parser.add_argument("--log", type=Path, help="of the verdicts, a line for each kernel; it is gone on with")
     options = parser.parse_args(arguments)
-    start = time.perf_counter()
     campaign = campaigns[options.of]
-    found: dict[str, list[Verdict]] = {}
+    found = verdict_log.read(options.log, campaign.kernels)
     with ProcessPoolExecutor(options.jobs) as pool:
-        for done in as_completed([pool.submit(_tried, campaign, *work) for work in _work(campaign, options)]):
-            name, its = done.result()
-            found[name] = its
-            print(mutation_report.row(name, its), f"{time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    results = [verdict for name in options.kernels or campaign.kernels for verdict in found.get(name, ())]
+        work = [(name, chosen) for name, chosen in _work(campaign, options) if name not in found]
+        for done in as_completed([pool.submit(_tried, campaign, *one) for one in work]):
+            its = done.result()
+            found[its.kernel] = its
+            if options.log is not None:
+                verdict_log.append(options.log, its)
+            print(mutation_report.row(its.kernel, its.verdicts), f"{its.seconds:.0f} s", file=sys.stderr, flush=True)
+    tried = [found[name] for name in options.kernels or campaign.kernels if name in found]
+    results = [verdict for its in tried for verdict in its.verdicts]
     title = campaign.title + (f": a sample of {options.sample} sites, seed {options.seed}" if options.sample else "")
-    text = mutation_report.report(title, results, campaign.means, time.perf_counter() - start)
+    text = mutation_report.report(title, results, campaign.means, sum(its.seconds for its in tried))
     partial = options.sample or options.kernels or options.kinds
     path = options.report or (None if partial else BENCH / campaign.report)
     if path is not None:
@@ -216,7 +219,9 @@ def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[str, li
     return [(kernel, chosen) for kernel, chosen in drawn.items()]
 
 
-def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None) -> tuple[str, list[Verdict]]:
+def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None) -> KernelVerdicts:
+    start = time.process_time()
     subject = campaign.subject(kernel)
     sites = subject.sites()
-    return kernel, list(campaign.judge(subject, sites if chosen is None else [sites[index] for index in chosen], campaign.orders))
+    own = campaign.judge(subject, sites if chosen is None else [sites[index] for index in chosen], campaign.orders)
+    return KernelVerdicts(kernel, tuple(own), time.process_time() - start)

@@ -1,7 +1,6 @@
 """Machine code of a node's collective as the subject of a mutation campaign: all ranks run the changed code, NumPy judges.
 
-Memory is weak and its order adversarial by seed, beside all checks. There are four ranks: of three, what a ring
-forwards once is read by nobody but those who have met behind it. A site of a meeting at an end of a collective is seen by other
+Memory is weak and its order adversarial by seed, beside all checks. A site of a meeting at an end of a collective is seen by other
 launches alone, and proved so; `meeting.middle` (`oracles.meeting_subject`) is a meeting whose sites have no proof.
 """
 
@@ -18,22 +17,21 @@ from typing import Any
 import numpy as np
 
 import tilefw
-from oracles.meeting_subject import MEETING
-from oracles.site import Site
+from oracles.mutations import verdicts
+from oracles.node_cases import KERNELS, NodeCase, node_case
+from oracles.site import Site, within
 from oracles.subject import Run
 from tilefw.api import CheckError
 from tilefw.api.artifact import Artifact
 from tilefw.distributed.node import DeviceNode
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.kernels.distributed import meeting
-from tilefw.kernels.distributed.index import COLLECTIVES
 from tilefw.runtime.plugins.loader import find_target
 
-RANKS = 4
 CHECKS = "all,weak_memory"
+node_verdicts = functools.partial(verdicts, proved=1)
+"""Of what is proved equivalent, most is the same meeting in many collectives."""
 NEXT = "//; the next kernel"  # between the texts of a form's kernels; a comment of either syntax
-_JUDGED = {**COLLECTIVES, MEETING.name: MEETING}
-FORMS = tuple(f"{name}.{form}" for name, one in _JUDGED.items() for form in one.forms)
 _FILE = re.compile(r'^\s*\.file (?P<number>\d+) "(?P<path>[^"]+)"', re.MULTILINE)
 _PLACE = re.compile(r"^\s*\.loc (?P<file>\d+) (?P<line>\d+)")
 _ACCESS = re.compile(r"^\s*(@\S+ )?(?P<store>st\.global|red\.|atom\.|buffer_store|global_store|global_atomic)|"
@@ -46,14 +44,15 @@ BEHIND = "the ranks meet behind their work: results are read when all launches h
 
 @dataclass(frozen=True)
 class JudgedNode:
-    """Whose code is broken: a target, what arguments go by, and the sites of a text."""
+    """Whose code is broken: a target, what arguments go by, the sites of a text, and proofs of what changes nothing in a kernel."""
 
     target: str
     corpus: str
     sites: Callable[[str], Sequence[Site]]
+    proof: Callable[[str, Site], str]
 
 
-class _RecordedNode(DeviceNode):
+class RecordedNode(DeviceNode):
     """A node whose launches run the code that is put in the place of theirs, and which keeps what they would run."""
 
     def __init__(self, target: str, ranks: int, code: Mapping[str, Artifact]) -> None:
@@ -73,17 +72,16 @@ class _RecordedNode(DeviceNode):
 
 
 class NodeSubject:
-    """A form of a collective, `all_reduce.ring`: the code of all of its kernels, one behind the other. `keywords` are those of each
-    launch: fewer warps take less time."""
+    """A form of a collective, `all_reduce.ring`: the code of all of its kernels, one behind the other, on its case."""
 
     launches = 1
 
-    def __init__(self, name: str, judged: JudgedNode, **keywords: Any) -> None:
-        self.name, self.corpus, self._judged, self._keywords = name, judged.corpus, judged, keywords
+    def __init__(self, name: str, judged: JudgedNode, case: NodeCase | None = None) -> None:
+        self.name, self.corpus, self._judged = name, judged.corpus, judged
         kernel, self._form = name.split(".")
-        self._one = _JUDGED[kernel]
-        self._inputs = self._one.draw(np.random.default_rng(1), RANKS, max(self._one.small // RANKS, 1), self._one.dtypes[0])
-        node = _RecordedNode(judged.target, RANKS, {})
+        self._one, self._case = KERNELS[kernel], case or node_case(kernel, self._form)
+        self._inputs = self._case.draw(np.random.default_rng(1), self._case.ranks)
+        node = RecordedNode(judged.target, self._case.ranks, {})
         self._launched(node, 0, "none")
         self._artifacts = list(node.artifacts.values())
         self.text = f"{NEXT}\n".join(artifact.text for artifact in self._artifacts)
@@ -92,7 +90,7 @@ class NodeSubject:
         return sorted(self._judged.sites(self.text), key=lambda site: site.line)
 
     def proof(self, site: Site) -> str:
-        return self._at_an_end(site)
+        return self._at_an_end(site) or self._proved(site)
 
     def parse(self, text: str) -> dict[str, Artifact]:
         """By its own text, each kernel that the text changes."""
@@ -103,7 +101,7 @@ class NodeSubject:
         return changed
 
     def run(self, launch: int, code: Mapping[str, Artifact], seed: int, budget: int | None) -> Run:
-        node = _RecordedNode(self._judged.target, RANKS, code)
+        node = RecordedNode(self._judged.target, self._case.ranks, code)
         try:
             with tilefw.target(self._judged.target, budget=budget):
                 found = self._launched(node, seed, CHECKS)
@@ -116,7 +114,7 @@ class NodeSubject:
 
     def _launched(self, node: DeviceNode, seed: int, checks: str) -> Any:
         arrays = [node.array(list(values)) for values in self._inputs]
-        return self._one.run(node, *arrays, self._form, seed=seed, checks=checks, **self._keywords)
+        return self._one.run(node, *arrays, self._form, seed=seed, checks=checks, **self._case.launch)
 
     def _at_an_end(self, site: Site) -> str:
         """What says that a site belongs to where all ranks meet before or behind all that a kernel does."""
@@ -130,6 +128,13 @@ class NodeSubject:
         if all(n > line for n, found in others if found["store"]):
             return BEFORE
         return BEHIND if all(n < line for n, _ in others) else ""
+
+    def _proved(self, site: Site) -> str:
+        """What the rules of the instruction set prove in the site's kernel alone."""
+        lines, _ = self._places
+        begin = max((n + 1 for n in range(site.line - 1) if lines[n] == NEXT), default=0)
+        end = next((n for n in range(site.line, len(lines)) if lines[n] == NEXT), len(lines))
+        return self._judged.proof("\n".join(lines[begin:end]) + "\n", within(site, begin, end))
 
     @functools.cached_property
     def _places(self) -> tuple[list[str], list[tuple[str, int] | None]]:

@@ -34,3 +34,9 @@ def changed(lines: list[str], index: int, kind: str, after: str) -> Site:
     """The site at lines[index] whose line becomes `after`."""
     text = "\n".join([*lines[:index], after, *lines[index + 1 :]]) + "\n"
     return Site(kind, index + 1, " ".join(lines[index].split()), " ".join(after.split()), text)
+
+
+def within(site: Site, begin: int, end: int) -> Site:
+    """The site in a file that is the lines from `begin` to `end` alone (from 0, the end not among them)."""
+    code = "\n".join(site.code.splitlines()[begin:end]) + "\n"
+    return Site(site.kind, site.line - begin, site.before, site.after, code)

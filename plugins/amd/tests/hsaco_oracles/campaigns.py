@@ -24,9 +24,11 @@ from oracles.allocated_kernel import AllocatedKernel
 from oracles.chips import AMD, GFX942, Chip
 from oracles.corpus import Corpus
 from oracles.library_subject import Judged, LibrarySubject
-from oracles.mutations import Campaign, Verdict, main, noticed, score
-from oracles.node_subject import FORMS, JudgedNode, NodeSubject
+from oracles.mutations import Campaign, main, noticed, score
+from oracles.node_cases import FORMS
+from oracles.node_subject import JudgedNode, NodeSubject, node_verdicts
 from oracles.site import Site
+from oracles.verdict_log import Verdict
 
 TRITON = {chip: Corpus(chip) for chip in AMD}
 ORDERS = 3  # a survivor is tried on all launches under each
@@ -75,7 +77,7 @@ def _node_sites(text: str) -> list[Site]:
     return list(between_ranks(text))
 
 
-OURS_ON_NODES = JudgedNode(GFX942.target, "nodes-gfx942", _node_sites)
+OURS_ON_NODES = JudgedNode(GFX942.target, "nodes-gfx942", _node_sites, equivalence.proof)
 
 
 @functools.cache
@@ -120,6 +122,7 @@ def _campaigns(chip: Chip) -> Iterator[tuple[str, Campaign]]:
 NODES = Campaign(
     FORMS, on_nodes, 4, "mutations-nodes-gfx942.md",
     "Mutations of what ranks say to each other in tilefw's own gfx942 code, and what the simulator and NumPy say", noticed_on_nodes,
+    node_verdicts,
 )
 CAMPAIGNS = {**{name: campaign for chip in AMD for name, campaign in _campaigns(chip)}, "nodes-gfx942": NODES}
 

@@ -38,7 +38,7 @@ def _idle_wait(flow: Flow, index: int, site: Site) -> str:
         return ""
     if flow.most(counter)[index] <= count:
         return f"proved: on no way here are more than {count} of {counter} under way"
-    if counter == "lgkmcnt" and under_way.touched(flow, {index: changed[counter]}) <= under_way.touched(flow, {}):
+    if counter == "lgkmcnt" and under_way.touches_nothing_more(flow, {index: changed[counter]}):
         return "proved: on every way another wait comes before anything touches what this one lets through"
     behind = index > 0 and flow.before[index] == [index - 1] and flow.nodes[index - 1].opcode == "buffer_wbl2"
     if counter == "vmcnt" and changed[counter] == 1 and behind:

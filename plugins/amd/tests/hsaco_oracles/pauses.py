@@ -14,6 +14,7 @@ The rule looks at text alone, and is narrow: where anything else around the paus
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -115,7 +116,8 @@ def _scalar_result(opcode: str, operands: str) -> str:
     return ",".join(operands.split(",")[: 2 if carries else 1])
 
 
-def registers(operands: str) -> set[tuple[str, int]]:
+@functools.cache
+def registers(operands: str) -> frozenset[tuple[str, int]]:
     """Those that are written out in the operands, each of 32 bits: (file, number)."""
     found: set[tuple[str, int]] = set()
     for match in _SPAN.finditer(operands):
@@ -124,4 +126,4 @@ def registers(operands: str) -> set[tuple[str, int]]:
         else:
             low = int(match["low"] or match["only"])
             found |= {(match["file"], n) for n in range(low, int(match["high"] or low) + 1)}
-    return found
+    return frozenset(found)

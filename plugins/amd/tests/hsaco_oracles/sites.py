@@ -37,19 +37,23 @@ def shorter(text: str) -> Iterator[Site]:
 
 def between_ranks(text: str) -> Iterator[Site]:
     """What ranks say to each other: scopes made narrower, signals of another value, waits that wait for nothing, cache actions,
-    counts of waits and barriers."""
+    barriers, and counts of waits for the memory that ranks share (lgkmcnt is of arguments and of LDS)."""
     lines = text.splitlines()
     labels = {line.removesuffix(":"): number for number, line in enumerate(lines) if line.endswith(":")}
     for number, line in enumerate(lines):
         code = line.split(";")[0].strip()
         for kind, after in (*_changes(code), *_narrowed(code), *_signals(code)):
-            if kind != "nop":
+            if kind != "nop" and not (kind == "weaken" and _counts(after, "vmcnt") == _counts(code, "vmcnt")):
                 yield changed(lines, number, kind, after)
         begin = labels.get(code.partition(" ")[2], number) if code.startswith("s_cbranch_") else number
         turn = [inside.strip() for inside in lines[begin + 1 : number]]
         innermost = not any(inside.endswith(":") for inside in turn)
         if innermost and any(inside.startswith("global_atomic_") for inside in turn):
             yield changed(lines, number, "poll", "")
+
+
+def _counts(wait: str, counter: str) -> list[str]:
+    return [match["count"] for match in _COUNT.finditer(wait) if match["counter"] == counter]
 
 
 def _narrowed(line: str) -> Iterator[tuple[str, str]]:

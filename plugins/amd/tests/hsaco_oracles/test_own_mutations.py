@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hsaco_oracles import campaigns
 from oracles import allocated_kernel, mutation_report, mutations
 from oracles.allocated_kernel import AllocatedKernel
 from oracles.chips import AMD, GFX942, GFX950, Chip
+from oracles.node_cases import node_case
 from oracles.node_subject import NodeSubject
 from oracles.register_sites import RegisterSite
+from oracles.verdict_log import Verdict
 
 # The later chip has most of its rules from the older.
 SAMPLE = {GFX942: 10, GFX950: 5}
@@ -19,7 +23,7 @@ SAMPLE_KERNELS = (
 )
 REGISTERS = {GFX942: 60, GFX950: 50}
 REGISTER_KERNELS = ("softmax", "matmul_f16", "attention_lanes", "matmul_scratch")
-ONE_WAVE = {"num_warps": 1, "programs": 1, "block": 64}  # of each rank: a third of the time of the campaign's launches
+ONE_WAVE = {"num_warps": 1, "programs": 1, "block": 128}  # of each rank: half the time of the campaign's launches
 on_each_chip = pytest.mark.parametrize("chip", AMD, ids=lambda chip: chip.triton[1])
 
 
@@ -34,9 +38,9 @@ def test_a_sample_of_waits_barriers_and_pauses_is_reported(chip: Chip) -> None:
 
 def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
     """Of a collective's forwarding rank: the last site of each kind, but where all ranks meet at its ends."""
-    subject = NodeSubject("all_reduce.ring", campaigns.OURS_ON_NODES, **ONE_WAVE)
-    every = [site for site in subject.sites() if not subject.proof(site)]
-    chosen = {site.kind: site for site in every if site.kind in ("cache", "scope", "signal", "poll")}
+    subject = _in_one_wave("all_reduce", "ring")
+    every = [site for site in subject.sites() if site.kind in ("cache", "scope", "signal", "poll") and not subject.proof(site)]
+    chosen = {site.kind: site for site in every}
     assert set(chosen) == {"cache", "scope", "signal", "poll"}
     results = list(mutations.verdicts(subject, list(chosen.values()), orders=4))
     assert mutations.noticed(results) == 1, mutation_report.table(results)
@@ -44,16 +48,18 @@ def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
 
 def test_a_weaker_meeting_is_noticed_where_something_is_read_behind_it() -> None:
     """Which at the ends of a collective is none: without what its caches write back, or without what they forget."""
-    subject = NodeSubject("meeting.middle", campaigns.OURS_ON_NODES, **ONE_WAVE)
-    every = subject.sites()
-    assert not any(map(subject.proof, every))
-    chosen = [site for site in every if site.kind == "cache"]
-    assert [site.before.split()[0] for site in chosen] == ["buffer_wbl2", "buffer_inv"]
+    subject = _in_one_wave("meeting", "middle")
+    chosen = [site for site in subject.sites() if site.kind == "cache"]
+    assert [site.before.split()[0] for site in chosen] == ["buffer_wbl2", "buffer_inv"] and not any(map(subject.proof, chosen))
     results = list(mutations.verdicts(subject, chosen, orders=1))
     assert mutations.noticed(results) == 1, mutation_report.table(results)
 
 
-def _sample(subjects: list[AllocatedKernel], count: int) -> list[mutations.Verdict]:
+def _in_one_wave(kernel: str, form: str) -> NodeSubject:
+    return NodeSubject(f"{kernel}.{form}", campaigns.OURS_ON_NODES, replace(node_case(kernel, form), launch=ONE_WAVE))
+
+
+def _sample(subjects: list[AllocatedKernel], count: int) -> list[Verdict]:
     drawn = mutations.sample(subjects, count, seed=1)
     return [verdict for subject, chosen in drawn for verdict in allocated_kernel.verdicts(subject, chosen)]
 

@@ -6,6 +6,7 @@ touched: by a load straight to it, which is in another queue, and at a barrier, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from hsaco_oracles.flow import Flow, Node
@@ -26,6 +27,7 @@ def touched(flow: Flow, limits: Mapping[int, int]) -> frozenset[Touch]:
     A set with EVERYTHING in it where this does not know.
     """
     results = [_results(node) for node in flow.nodes]
+    meets = functools.cache(lambda index, earlier: _meets(flow, index, earlier, results[earlier]))
     found: set[Touch] = set()
     seen: set[_State] = {(0, ())}
     work: list[_State] = [(0, ())]
@@ -34,7 +36,7 @@ def touched(flow: Flow, limits: Mapping[int, int]) -> frozenset[Touch]:
         node = flow.nodes[index]
         if node.opcode.startswith("flat_") or len(seen) > _MOST:
             return EVERYTHING
-        found |= {(index, earlier) for earlier in under if _meets(flow, index, earlier, results[earlier])}
+        found |= {(index, earlier) for earlier in under if meets(index, earlier)}
         behind = _behind(flow, index, under, limits.get(index, node.limits.get(_COUNTER)))
         for following in flow.after[index]:
             if (following, behind) not in seen:
@@ -43,13 +45,20 @@ def touched(flow: Flow, limits: Mapping[int, int]) -> frozenset[Touch]:
     return frozenset(found)
 
 
-def _results(node: Node) -> set[tuple[str, int]]:
+def touches_nothing_more(flow: Flow, limits: Mapping[int, int]) -> bool:
+    """Whether with other counts of waits nothing is touched unfinished that is not with the program's own; False where this
+    does not know."""
+    own = touched(flow, {})
+    return not own & EVERYTHING and touched(flow, limits) <= own
+
+
+def _results(node: Node) -> frozenset[tuple[str, int]]:
     if not node.begins(_COUNTER) or node.opcode.startswith(_WITHOUT_RESULT):
-        return set()
+        return frozenset()
     return registers(node.operands.split(",")[0])
 
 
-def _meets(flow: Flow, index: int, earlier: int, results: set[tuple[str, int]]) -> bool:
+def _meets(flow: Flow, index: int, earlier: int, results: frozenset[tuple[str, int]]) -> bool:
     node, its = flow.nodes[index], flow.nodes[earlier]
     shared = bool(its.effects) and its.opcode.startswith("ds_")
     if shared and node.to_lds:

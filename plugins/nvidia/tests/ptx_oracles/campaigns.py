@@ -20,10 +20,12 @@ from oracles import library_cases
 from oracles.chips import SM80, SM90A
 from oracles.corpus import Corpus
 from oracles.library_subject import Judged, LibrarySubject
-from oracles.mutations import ORDERS, Campaign, Verdict, main, noticed, score
-from oracles.node_subject import FORMS, JudgedNode, NodeSubject
+from oracles.mutations import ORDERS, Campaign, main, noticed, score
+from oracles.node_cases import FORMS
+from oracles.node_subject import JudgedNode, NodeSubject, node_verdicts
 from oracles.site import Site
 from oracles.triton_subject import TritonSubject
+from oracles.verdict_log import Verdict
 from ptx_oracles import equivalence
 from ptx_oracles.conditions import conditions
 from ptx_oracles.constants import constants
@@ -90,7 +92,7 @@ def _node_sites(text: str) -> list[Site]:
     return [*sites(text, NODE_KINDS), *polls(text)]
 
 
-OURS_ON_NODES = JudgedNode("nvidia-sm80", "nodes-sm80", _node_sites)
+OURS_ON_NODES = JudgedNode("nvidia-sm80", "nodes-sm80", _node_sites, equivalence.proof)
 
 
 @functools.cache
@@ -125,6 +127,7 @@ CAMPAIGNS = {
     "nodes": Campaign(
         FORMS, on_nodes, 4, "mutations-nodes-sm80.md",
         "Mutations of what ranks say to each other in tilefw's own PTX, and what the simulator and NumPy say", _noticed_on_nodes,
+        node_verdicts,
     ),
     "library": Campaign(
         tuple(library_cases.CONFIGURATIONS), library, 6, "mutations-own.md",

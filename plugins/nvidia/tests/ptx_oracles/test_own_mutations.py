@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from oracles import library_cases, mutation_report, mutations
 from oracles.library_subject import Configuration, LibrarySubject, Variant
+from oracles.node_cases import node_case
 from oracles.node_subject import NodeSubject
 from ptx_oracles import campaigns
 
@@ -31,12 +34,12 @@ def test_each_kind_of_copy_arrival_and_wait_of_engines_and_units_is_noticed() ->
     assert not missed, "\n".join(f"{v.site.kind} at line {v.site.line}: `{v.site.before}` -> `{v.site.after}`" for v in missed)
 
 
-ONE_WAVE = {"num_warps": 1, "programs": 1, "block": 64}  # of each rank: a third of the time of the campaign's launches
+ONE_WAVE = {"num_warps": 1, "programs": 1, "block": 128}  # of each rank: half the time of the campaign's launches
 
 
 def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
     """Of a collective's forwarding rank: the last site of each kind and change, but where all ranks meet at its ends."""
-    subject = NodeSubject("all_reduce.ring", campaigns.OURS_ON_NODES, **ONE_WAVE)
+    subject = _in_one_wave("all_reduce", "ring")
     every = [site for site in subject.sites() if not subject.proof(site)]
     chosen = {site.kind: site for site in every if ".release" in site.before or site.kind in ("fence", "poll")}
     assert set(chosen) == {"order", "scope", "signal", "fence", "poll"}
@@ -46,13 +49,16 @@ def test_what_ranks_say_to_each_other_is_noticed_where_it_is_weaker() -> None:
 
 def test_a_weaker_meeting_is_noticed_where_something_is_read_behind_it() -> None:
     """Which at the ends of a collective is none: the orders of its signal and of its wait, and a wait that does not wait."""
-    subject = NodeSubject("meeting.middle", campaigns.OURS_ON_NODES, **ONE_WAVE)
+    subject = _in_one_wave("meeting", "middle")
     every = subject.sites()
-    assert not any(map(subject.proof, every))
     chosen = [site for site in every if site.kind == "order"] + [site for site in every if site.kind == "poll"][1:]
-    assert [site.kind for site in chosen] == ["order", "order", "poll"]
+    assert [site.kind for site in chosen] == ["order", "order", "poll"] and not any(map(subject.proof, chosen))
     results = list(mutations.verdicts(subject, chosen, orders=1))
     assert mutations.noticed(results) == 1, mutation_report.table(results)
+
+
+def _in_one_wave(kernel: str, form: str) -> NodeSubject:
+    return NodeSubject(f"{kernel}.{form}", campaigns.OURS_ON_NODES, replace(node_case(kernel, form), launch=ONE_WAVE))
 
 
 def test_a_subject_tells_right_outputs_from_wrong_ones() -> None:

@@ -1,0 +1,52 @@
+"""The verdicts of a campaign as a file, a line for each kernel: a campaign that was cut short goes on behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from oracles.site import Site
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one mutant. `detail` is the finding, the mismatch, or the argument."""
+
+    kernel: str
+    site: Site
+    outcome: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class KernelVerdicts:
+    """Those of a kernel, and the processor's seconds that they took."""
+
+    kernel: str
+    verdicts: tuple[Verdict, ...]
+    seconds: float
+
+
+def append(log: Path, one: KernelVerdicts) -> None:
+    """Sites without their changed texts, which nobody reads again."""
+    told = [[v.site.kind, v.site.line, v.site.before, v.site.after, v.outcome, v.detail] for v in one.verdicts]
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"kernel": one.kernel, "seconds": one.seconds, "verdicts": told}) + "\n")
+
+
+def read(log: Path | None, kernels: Sequence[str]) -> dict[str, KernelVerdicts]:
+    """Of these kernels, the verdicts that a log has; a last line that was cut off is none."""
+    lines = log.read_text("utf-8").splitlines(keepends=True) if log is not None and log.exists() else []
+    told = [json.loads(line) for line in lines if line.endswith("\n")]
+    return {one["kernel"]: _kernel(one) for one in told if one["kernel"] in kernels}
+
+
+def _kernel(told: dict) -> KernelVerdicts:
+    name = told["kernel"]
+    verdicts = tuple(
+        Verdict(name, Site(kind, line, before, after, ""), outcome, detail)
+        for kind, line, before, after, outcome, detail in told["verdicts"]
+    )
+    return KernelVerdicts(name, verdicts, told["seconds"])
