@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from tilefw.distributed.node import node
+    from tilefw.distributed.process_group.group_node import init_process_group
     from tilefw.language.aggregates import aggregate
     from tilefw.runtime.arguments.arrays import reinterpret
     from tilefw.runtime.arguments.registered import register
@@ -53,6 +54,7 @@ _HOMES = {
     "empty": "tilefw.runtime.arguments.unwritten",
     "empty_like": "tilefw.runtime.arguments.unwritten",
     "heuristics": "tilefw.runtime.heuristics",
+    "init_process_group": "tilefw.distributed.process_group.group_node",
     "load": "tilefw.runtime.module",
     "node": "tilefw.distributed.node",
     "plugins": "tilefw.runtime.plugins.listings",
@@ -67,8 +69,8 @@ _HOMES = {
 __all__ = [
     "Artifact", "CapacityError", "CheckError", "CodeError", "CompileError", "Config", "IRError", "InternalError",
     "KernelError", "LaunchError", "LaunchResult", "PluginError", "UnsupportedError", "UsageError", "aggregate", "autotune",
-    "cdiv", "compile", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "load", "next_power_of_2", "node",
-    "plugins", "reference", "register", "reinterpret", "set_target", "target", "targets",
+    "cdiv", "compile", "constexpr_function", "empty", "empty_like", "heuristics", "init_process_group", "jit", "load",
+    "next_power_of_2", "node", "plugins", "reference", "register", "reinterpret", "set_target", "target", "targets",
 ]
 
 

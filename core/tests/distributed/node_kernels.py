@@ -124,3 +124,10 @@ def greatest(source, result, n, BLOCK: tl.constexpr):
 @tilefw.jit
 def add_to_first(x, value):
     tl.store(x, tl.load(x) + value)
+
+
+@tilefw.jit
+def spin(x, turns):
+    """It takes long, and changes memory all the time."""
+    for _ in range(turns):
+        tl.atomic_add(x, 1, sem="relaxed", scope="sys")

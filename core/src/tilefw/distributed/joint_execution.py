@@ -80,7 +80,7 @@ def run(
             )
             for one, wanted in zip(launches, options, strict=True)
         ]
-        for one in launches:
+        for one in filter(lambda one: one.prints, launches):
             allocated.enter_context(printing(one.made.compiled.artifact, one.made.entry, one.made.args))
         reports = tuple(device.launch_jointly(joint, seed))
         failed = any(report.errors for report in reports)

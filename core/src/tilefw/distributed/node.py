@@ -22,7 +22,7 @@ from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, MOST_RANKS, SymmetricArray, SymmetricHeap
 from tilefw.runtime import config
 from tilefw.runtime.arguments import unwritten
-from tilefw.runtime.arguments.arrays import host_array
+from tilefw.runtime.arguments.arrays import HostArray, host_array
 from tilefw.runtime.arguments.rank_context import in_context
 from tilefw.runtime.debugged import DEBUGGER
 from tilefw.runtime.executor import executor_for
@@ -66,7 +66,7 @@ class DeviceNode:
     well. `trace`: launches record what they execute, so that `tilefw.distributed.node_time` tells their time."""
 
     def __init__(
-        self, target: str, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None,
+        self, target: str | None, ranks: int, *, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None,
         domain_size: int | None = None, trace: bool = False,
     ) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
@@ -135,7 +135,7 @@ class DeviceNode:
             raise LaunchError(
                 f"{len(each)} arrays for {self.num_ranks} ranks", code="TFW0872", help="give one for each rank, or one array"
             )
-        kind = None if dtype is None else _type(dtype)
+        kind = None if dtype is None else element_type(dtype)
         return self.heap.add(name, [np.array(value, kind, order="C") for value in each])
 
     def free(self, array: SymmetricArray) -> None:
@@ -208,6 +208,10 @@ class DeviceNode:
         self.results.append(self.execute([self._ready(*launch) for launch in launches], seed))
         return self.results[-1]
 
+    def context_of(self, rank: int) -> HostArray:
+        """A rank's node context as its launches are given it."""
+        return self._contexts[rank]
+
     def made(self, function: Any, values: Sequence[Any], extents: Any, options: Mapping[str, Any]) -> Launchable | None:
         """The launch of a jit function, compiled for the target; this and `execute` are for who watches stages to override."""
         return function.launcher.ready(values, extents, options)
@@ -259,7 +263,7 @@ class DeviceNode:
 
     def _room(self, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """The shape and type of an array for which there is room."""
-        extents, kind = tuple(shape) if isinstance(shape, Iterable) else (shape,), _type(dtype)
+        extents, kind = tuple(shape) if isinstance(shape, Iterable) else (shape,), element_type(dtype)
         self.heap.check_room(extents, kind)
         return extents, kind
 
@@ -285,7 +289,7 @@ def node(
     return DeviceNode(target, ranks, heap_bytes=heap_bytes, resident=resident, domain_size=domain_size, trace=trace)
 
 
-def _type(dtype: Any) -> np.dtype[Any]:
+def element_type(dtype: Any) -> np.dtype[Any]:
     """NumPy's type of that name, or as it is. Raises LaunchError TFW0872 where there is none."""
     if isinstance(dtype, str):
         import ml_dtypes  # noqa: F401 - so that NumPy knows the names of narrow floats

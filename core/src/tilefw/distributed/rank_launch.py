@@ -12,10 +12,11 @@ from tilefw.runtime.launchable import Launchable
 @dataclass(frozen=True, slots=True)
 class RankLaunch:
     """A launch that is ready to be made, the rank that it is made on, the rank's node context, and where the kernel is written. All
-    programs of one that is `cooperative` must be on the device at once."""
+    programs of one that is `cooperative` must be on the device at once. `prints`: what its kernel prints is written here."""
 
     rank: int
     made: Launchable
     context: HostArray
     place: Place | None = None
     cooperative: bool = False
+    prints: bool = True

@@ -82,6 +82,11 @@ class SymmetricHeap:
         """All addresses of all heaps are below it."""
         return self.bases[-1] + BASE_STEP
 
+    @property
+    def next_offset(self) -> int:
+        """Of the next array in each heap."""
+        return self._next
+
     def context_address(self, rank: int) -> int:
         """The address of a rank's node context."""
         return self.bases[rank] + _CONTEXT

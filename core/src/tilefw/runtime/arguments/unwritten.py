@@ -70,6 +70,12 @@ def unwritten(raw: np.ndarray) -> np.ndarray | None:
     return found
 
 
+def mark_again(raw: np.ndarray, left: np.ndarray) -> None:
+    """Of an array's memory those bytes count as unwritten, by groups of eight, of which another process has said so."""
+    groups = _groups(raw)
+    groups[...] = np.where(left[: groups.size * _GROUP : _GROUP], _pattern(groups.size), groups)
+
+
 @contextmanager
 def in_place_of_numpys() -> Iterator[None]:
     """What `numpy.empty` and `numpy.empty_like` make meanwhile counts as unwritten too."""

@@ -1,0 +1,117 @@
+"""What processes of a group say to each other: who they are, what they wait for, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tilefw.api.errors import InternalError, KernelError
+from tilefw.distributed.node import JointResult
+from tilefw.distributed.process_group.travelling_launch import Luggage, TravellingLaunch
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What all ranks of a group must say alike."""
+
+    version: str
+    num_ranks: int
+    target: str
+    heap_bytes: int
+    resident: int | None
+    domain_size: int
+
+    def difference(self, other: NodeSettings) -> str | None:
+        """The first setting that differs, with both values; None where all are the same."""
+        for field in fields(self):
+            mine, others = getattr(self, field.name), getattr(other, field.name)
+            if mine != others:
+                return f"{field.name} is {mine}, and {others} on rank 0"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What a process says first."""
+
+    rank: int
+    pid: int
+    settings: NodeSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A process is not taken in; `again`: it may be if it asks again."""
+
+    error: KernelError
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """All are there: the shared memory's descriptor follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricAllocation:
+    """A symmetric array that all ranks make together."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    name: str | None
+    unwritten: bool
+
+    def __str__(self) -> str:
+        return f"allocates {self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectExchange:
+    """Each rank is given what all of them bring; at a barrier that is nothing."""
+
+    word: str
+
+    def __str__(self) -> str:
+        return f"is at {self.word}"
+
+
+@dataclass(frozen=True, slots=True)
+class RankRequest:
+    """A rank waits: until its launches have ended, which run at once with those of all other ranks, and until all have come to the
+    same `meeting` where it names one. `failure`: its launch could not be made."""
+
+    launches: tuple[TravellingLaunch, ...] = ()
+    luggage: tuple[Luggage, ...] = ()
+    seed: int = 0
+    meeting: SymmetricAllocation | ObjectExchange | None = None
+    brought: Any = None
+    failure: KernelError | None = None
+
+    def __str__(self) -> str:
+        if self.meeting is not None:
+            return str(self.meeting)
+        return f"launches {', '.join(launch.name for launch in self.launches) or 'nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
+class RankOutcome:
+    """What a rank has waited for: the result of launches and the rank's own memory after them, or what all ranks brought. With an
+    `error` that is `final` there is nothing more to wait for."""
+
+    result: JointResult | None = None
+    luggage: tuple[Luggage | None, ...] = ()
+    brought: tuple[Any, ...] = ()
+    error: KernelError | InternalError | None = None
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StillWaiting:
+    """Rank 0's process is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Farewell:
+    """A rank leaves the group, and says why."""
+
+    reason: str

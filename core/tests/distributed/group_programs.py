@@ -1,0 +1,139 @@
+"""What the processes of a group do in tests: functions of the node, each of which gives back what its rank has to say."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import node_kernels
+import numpy as np
+
+import tilefw
+from tilefw.distributed.process_group.group_node import ProcessGroupNode
+from tilefw.kernels.distributed.all_reduce import all_reduce
+
+_BLOCK = 64
+
+
+def told(what: Callable[[], Any]) -> str:
+    """The code of the error that is raised, and all that it says."""
+    try:
+        what()
+    except tilefw.KernelError as error:
+        return f"{error.code} {error}"
+    return "nothing"
+
+
+def reduce(node: ProcessGroupNode) -> Any:
+    """The library's kernel, which every process calls as a program of one process does."""
+    x = node.array(np.arange(100, dtype=np.float32) + node.rank)
+    result = all_reduce(node, x, "two_shot")
+    return np.array_equal(result[node.rank], node.all_reduce(x)[node.rank]), node.results[-1].checks
+
+
+def pass_messages(node: ProcessGroupNode, seed: int = 3) -> Any:
+    """Different kernels; arrays of the process itself, of which rank 1's result is one."""
+    n = 200
+    buffer, flags = node.empty((n,), name="buffer"), node.zeros((4,), "int32")
+    source, result = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    if node.rank == 0:
+        mine = (0, node_kernels.producer, (4,), (source, buffer, flags, n, 0, 1, node.heap_bases, _BLOCK))
+    else:
+        mine = (1, node_kernels.consumer, (4,), (buffer, flags, result, n, _BLOCK))
+    node.run([(*mine, {"checks": "all"})], seed=seed)
+    node.barrier()
+    return buffer[1].tolist() == source.tolist(), result.tolist() == (2 * source * node.rank).tolist()
+
+
+def launch_alone(node: ProcessGroupNode) -> Any:
+    """Rank 0 launches twice while the other one waits at the barrier."""
+    x = node.zeros((8,), name="x")
+    if node.rank == 0:
+        for value in (1, 2):
+            node.run([(0, node_kernels.add_to_first, (1,), (x, value))])
+    node.barrier()
+    return x[0][0], x[1][0]
+
+
+def read_nothing(node: ProcessGroupNode) -> Any:
+    """Rank 1 reads what nobody has written; the group goes on after it."""
+    n = 8
+    x, own = node.empty((n,), name="x"), tilefw.empty(n, np.float32)
+    written = node.zeros((n,), name="written")
+
+    def load(source: Any) -> str:
+        return told(lambda: node.launch(
+            node_kernels.load_kernel, (1,), source, written, n, node.rank, node.rank, node.heap_bases, 8
+        ))
+
+    x[0][...] = 1
+    node.barrier()
+    flags = np.ones(1, np.int32)
+    second = told(lambda: node.launch(node_kernels.volatile_consumer, (1,), own, flags, written, n, 8))
+    return load(x), second, load(written)
+
+
+def wait_for_nobody(node: ProcessGroupNode) -> Any:
+    flags, other = node.zeros((4,), "int32", name="flags"), np.zeros(8, np.float32)
+    return told(lambda: node.launch(node_kernels.volatile_consumer, (1,), other, flags, other, 8, 8))
+
+
+def race(node: ProcessGroupNode) -> Any:
+    """Rank 1 reads what rank 0 writes, in either order."""
+    x, result = node.array(np.arange(8, dtype=np.float32), name="x"), node.zeros((8,), name="result")
+    kernel = node_kernels.load_kernel if node.rank else node_kernels.store_kernel
+    arrays = (x, result) if node.rank == 0 else (result, x)
+    return told(lambda: node.launch(kernel, (1,), *arrays, 8, node.rank, 0, node.heap_bases, 8, checks="all"))
+
+
+def differ(node: ProcessGroupNode) -> Any:
+    """Each error is one of all ranks; the last allocation is right."""
+    x = node.zeros((8,))
+    return [
+        told(lambda: node.zeros((8 + node.rank,), name="x")),
+        told(lambda: node.barrier() if node.rank else node.all_gather_object(1)),
+        told(lambda: node.launch(node_kernels.add_to_first, (1,), x, 1, seed=node.rank)),
+        told(lambda: node.launch(node_kernels.add_to_first, (1,), *([x, 1] if node.rank == 0 else [x]))),
+        told(lambda: node.zeros((8,))),
+    ]
+
+
+def leave(node: ProcessGroupNode, how: str) -> Any:
+    """The last rank goes, after a while; the others wait for it in different ways."""
+    last = node.num_ranks - 1
+    x = node.zeros((4,))
+    if node.rank == last:
+        time.sleep(0.1)
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if how == "raises":
+            raise ValueError("no more")
+        if how == "never":
+            time.sleep(2)
+        os._exit(3) if how == "exits" else node.close()
+        return "left"
+    began = time.monotonic()
+    said = told(node.barrier if node.rank % 2 else lambda: node.launch(node_kernels.add_to_first, (1,), x, 1))
+    again = told(lambda: node.zeros((4,)))
+    return said, again, time.monotonic() - began
+
+
+def first_is_killed(node: ProcessGroupNode) -> Any:
+    """Rank 0, whose process simulates."""
+    if node.rank == 0:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return told(node.barrier)
+
+
+def killed_while_launches_run(node: ProcessGroupNode) -> Any:
+    """Rank 1 is killed by a timer while all ranks' launches still run."""
+    x = node.zeros((4,), "int32")
+    if node.rank == 1:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+    began = time.monotonic()
+    return told(lambda: node.launch(node_kernels.spin, (1,), x, 10**9)), time.monotonic() - began

@@ -1,0 +1,157 @@
+"""Ranks in processes of their own: launches at once, memory of all, findings told to all, and an end for all when one ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import group_programs as programs
+import pytest
+
+import tilefw
+from tilefw.distributed.process_group.environment import Membership
+
+FORK = multiprocessing.get_context("fork")  # the test's own process has loaded everything
+_PLACES = Path("/proc/net/unix")
+
+
+def _member(rank: int, ranks: int, place: str, target: str, seconds: float, program: Any, args: Any, answer: Any) -> None:
+    try:
+        with tilefw.init_process_group(target, rank=rank, world_size=ranks, init_method=place, timeout=seconds) as node:
+            answer.send(program(node, *args))
+    except tilefw.KernelError as error:
+        answer.send(f"{error.code} {error}")
+
+
+def start(
+    program: Callable[..., Any], *args: Any, ranks: int = 2, target: str = "reference", seconds: float = 60, place: str = "",
+    starts: int | None = None, worlds: dict[int, int] | None = None,
+) -> list[Any]:
+    """What the program gives back on each rank; None of one that has ended without a word. Of those ranks `starts` are started."""
+    place = place or f"tcp://test-{uuid.uuid4()}:1"
+    members = []
+    for rank in range(ranks if starts is None else starts):
+        mine, theirs = FORK.Pipe(duplex=False)
+        world = (worlds or {}).get(rank, ranks)
+        process = FORK.Process(target=_member, args=(rank, world, place, target, seconds, program, args, theirs))
+        process.start()
+        theirs.close()
+        members.append((process, mine))
+    said = []
+    for process, mine in members:
+        try:
+            said.append(mine.recv() if mine.poll(120) else "silent")
+        except EOFError:
+            said.append(None)
+        process.kill() if said[-1] == "silent" else None
+    for process, _ in members:
+        process.join(10)
+        process.kill()
+    return said
+
+
+def test_kernels_of_the_library_run_in_every_process_as_in_one() -> None:
+    assert [equal for equal, _ in start(programs.reduce, ranks=3)] == [True] * 3
+
+
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80"])
+def test_processes_launch_different_kernels_and_see_each_others_memory(target: str) -> None:
+    assert start(programs.pass_messages, target=target) == [(True, True)] * 2
+
+
+def test_a_rank_that_waits_elsewhere_lets_another_one_launch() -> None:
+    assert start(programs.launch_alone) == [(3, 0)] * 2
+
+
+def test_findings_are_those_of_every_rank_and_the_group_goes_on() -> None:
+    said = start(programs.read_nothing)
+    for first, second, third in said:
+        assert "rank 1, load_kernel" in first and "node_kernels.py:" in first and "x" in first
+        assert "volatile_consumer" in second
+        assert third == "nothing"
+
+
+def test_a_deadlock_says_who_waits_on_all_ranks() -> None:
+    for said in start(programs.wait_for_nobody):
+        assert said.startswith("TFW0870")
+        for rank in range(2):
+            assert "waits at" in said and f"element 0 of flags on rank {rank}" in said
+
+
+def test_races_between_processes_are_told() -> None:
+    for said in start(programs.race):
+        assert said.startswith("TFW0444") and "races" in said and "rank 1" in said and "rank 0" in said
+
+
+def test_ranks_that_do_not_do_the_same_are_told_so() -> None:
+    for shape, meeting, seed, arguments, right in start(programs.differ):
+        assert shape.startswith("TFW0872") and "rank 1 allocates float32[9], rank 0 allocates float32[8]" in shape
+        assert meeting.startswith("TFW0882") and "rank 1 is at a barrier, rank 0 is at all_gather_object" in meeting
+        assert seed.startswith("TFW0882") and "0 on rank 0, 1 on rank 1" in seed
+        assert "value" in arguments and arguments != "nothing"
+        assert right == "nothing"
+
+
+@pytest.mark.parametrize(("how", "word"), [
+    ("raises", "ValueError: no more"),
+    ("killed", "its process is no more"), ("exits", "its process is no more"), ("leaves", "it has left the group"),
+])
+def test_a_rank_that_ends_ends_the_others_which_name_it(how: str, word: str) -> None:
+    for said, again, seconds in start(programs.leave, how, ranks=3)[:2]:
+        assert said.startswith("TFW0881") and "rank 2" in said and word in said
+        assert again.startswith("TFW0881") and seconds < 60
+
+
+def test_a_rank_that_never_comes_ends_the_others() -> None:
+    for said, *_ in start(programs.leave, "never", ranks=3, seconds=0.5)[:2]:
+        assert said.startswith("TFW0881") and "rank 2 did not come" in said
+
+
+def test_a_rank_that_is_killed_ends_launches_that_run() -> None:
+    said, killed = start(programs.killed_while_launches_run)
+    assert killed is None and said[0].startswith("TFW0881") and "rank 1" in said[0] and said[1] < 60
+
+
+def test_rank_0_that_is_killed_ends_the_others_and_leaves_nothing() -> None:
+    place = f"tcp://test-{uuid.uuid4()}:1"
+    address = Membership(0, 3, place.removeprefix("tcp://")).address.replace("\0", "@")
+    first, *others = start(programs.first_is_killed, ranks=3, place=place)
+    assert first is None and all(said.startswith("TFW0881") and "rank 0" in said for said in others)
+    assert address not in _PLACES.read_text()
+
+
+def test_groups_that_do_not_fit_are_told_to_who_comes() -> None:
+    absent = start(programs.launch_alone, ranks=3, starts=2, seconds=1)
+    assert all(said.startswith("TFW0880") and "rank 2 did not come within 1 s" in said for said in absent)
+    for said in start(programs.launch_alone, worlds={1: 3}):
+        assert said.startswith("TFW0880") and "rank 1 asks for another group than rank 0: num_ranks is 3, and 2 on rank 0" in said
+
+
+def test_a_second_program_at_one_place_is_refused() -> None:
+    place = f"tcp://test-{uuid.uuid4()}:1"
+    with tilefw.init_process_group("reference", rank=0, world_size=1, init_method=place):
+        for rank, message in enumerate(("another program's rank 0", "takes no rank 1")):
+            with pytest.raises(tilefw.LaunchError, match=message) as caught:
+                tilefw.init_process_group("reference", rank=rank, world_size=2, init_method=place)
+            assert caught.value.code == "TFW0880"
+    with tilefw.init_process_group("reference", rank=0, world_size=1, init_method=place) as again:
+        assert again.zeros((3,))[0].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("said", "word"), [
+    ({}, "RANK is not set"), ({"RANK": "one"}, "RANK is a whole number"), ({"RANK": "0"}, "WORLD_SIZE is not set"),
+    ({"RANK": "2", "WORLD_SIZE": "2"}, "rank 2 is none of a group of 2"),
+    ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}, "MASTER_PORT is not set"),
+    ({"RANK": "0", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, "2 of 4 ranks are on this machine"),
+])
+def test_an_environment_that_names_no_rank_is_told(said: dict[str, str], word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(tilefw.KernelError, match=word) as caught:
+        tilefw.init_process_group("reference")
+    assert caught.value.code == "TFW0880"
