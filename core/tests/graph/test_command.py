@@ -107,3 +107,41 @@ def test_a_damaged_member_of_a_file_of_arrays_is_told(path, tmp_path, capsys):
     given.write_bytes(data)
     assert main(["run", path, "--input", str(given)]) == 2
     assert "TFW0364" in capsys.readouterr().err
+
+
+SUM = """func.func @m(%x : tensor<6x4xf32> {graph.name = "x"}) -> tensor<3x4xf32> attributes {graph.outputs = ["y"]} {
+  %own = graph.part %x axis 0 of 2 : tensor<6x4xf32> to tensor<3x4xf32>
+  %y = graph.collective "all_reduce" %own of 2 : tensor<3x4xf32> to tensor<3x4xf32>
+  func.return %y : tensor<3x4xf32>
+}
+"""
+
+
+def test_a_model_of_two_devices_runs_on_two_and_is_judged_on_each(tmp_path, capsys):
+    text, given, out = tmp_path / "m.graph", str(tmp_path / "x.npz"), str(tmp_path / "y.npz")
+    text.write_text(SUM)
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    np.savez(given, x=x)
+    words = ["--target", "reference", "--devices", "2", "--input", given, "--check", "launches"]
+    assert main(["run", str(text), *words, "--out", out]) == 0
+    told = capsys.readouterr().out
+    assert "on 2 devices of reference" in told and "y: fp32[3, 4], the same on each device" in told
+    assert told.count("1 of 1 launches within their bounds") == 2
+    with np.load(out) as found:
+        assert np.array_equal(found["y"], np.stack([x[:3] + x[3:]] * 2))
+    assert main(["run", str(text), *words, "--json"]) == 0
+    assert [one["launches"][0]["ok"] for one in json.loads(capsys.readouterr().out)["certificates"]] == [True, True]
+
+
+def test_mistakes_with_devices_and_text_are_told_with_their_codes(path, tmp_path, capsys):
+    two, other, bad = tmp_path / "m.graph", tmp_path / "n.graph", tmp_path / "b.graph"
+    two.write_text(SUM)
+    other.write_text("func.func private @f() -> ()")
+    bad.write_bytes(b"\xff")
+    for words, code in [
+        ([str(two), "--devices", "4"], "TFW0367"), ([path, "--devices", "2"], "TFW0367"), ([str(other)], "TFW0402"),
+        ([str(two), "--profile"], "TFW0917"), ([str(tmp_path / "none.graph")], "TFW0930"), ([str(bad)], "TFW0930"),
+        ([str(two), "--fuse", "none"], "TFW0917"), ([str(two), "--target", "cpu"], "TFW0873"),
+    ]:
+        assert main(["run", *words]) != 0, words
+        assert code in capsys.readouterr().err, words

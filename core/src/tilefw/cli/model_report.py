@@ -68,7 +68,7 @@ def render(
     lines.append("  seconds: " + ", ".join(f"{name} {value:.3f}" for name, value in fields["seconds"].items()))
     if certificate is None:
         return "\n".join([*lines, "  unjudged: --check launches compares every launch with the reference"])
-    return "\n".join(lines + _judgement(certificate))
+    return "\n".join(lines + judgement_lines(certificate))
 
 
 def _linked(plan: ModelPlan) -> list[str]:
@@ -77,7 +77,8 @@ def _linked(plan: ModelPlan) -> list[str]:
     return [line + (f"; the next is not: {link.ended}" if link.ended else "") for line, link in zip(found, plan.links, strict=True)]
 
 
-def _judgement(certificate: Certificate) -> list[str]:
+def judgement_lines(certificate: Certificate) -> list[str]:
+    """What a certificate says, for people."""
     worst = max(certificate.launches, key=lambda launch: launch.worst, default=None)
     wrong = [launch for launch in certificate.launches if not launch.ok]
     lines = [f"  {len(certificate.launches) - len(wrong)} of {len(certificate.launches)} launches within their bounds"]

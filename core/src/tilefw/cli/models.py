@@ -20,6 +20,7 @@ from tilefw.cli.model_report import (
     render_profile,
     summary,
 )
+from tilefw.cli.node_models import require_devices, run_on_node
 from tilefw.cli.output import print_json, write_file
 from tilefw.graph.model_readers import PLAN_SUFFIX
 
@@ -81,13 +82,16 @@ def run_model(args: argparse.Namespace) -> int:
     plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse], sizes_said(args.size), shapes)
     inputs = seeded(plan, args.seed or 0) if given is None else given
     made = time.perf_counter()
+    require_devices(plan, args)
+    if plan.on_node:
+        return run_on_node(plan, inputs, args, options, made - begun)
     with Session(plan, **options) as session:
         found = _execute(session, inputs, args)
         executor, counters = session.executor, session.counters
     seconds = {"prepare": made - begun, "run": time.perf_counter() - made}
     outputs, certificate, profile = found.outputs, found.certificate, found.profile
     if args.out:
-        _write_arrays(args.out, outputs)
+        write_arrays(args.out, outputs)
     if args.timeline and profile is not None:
         _write_timeline(args.timeline, f"{args.kernel} on {plan.target}", profile)
     fields = {
@@ -189,7 +193,7 @@ def _arrays(path: str) -> dict[str, np.ndarray[Any, Any]]:
         raise UsageError(f"{path} is no file of arrays: {error}", code="TFW0364", help="write it with numpy.savez") from None
 
 
-def _write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+def write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     import io
     import zipfile
 

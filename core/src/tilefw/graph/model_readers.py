@@ -1,8 +1,9 @@
 """Files of models: which distribution reads files of which suffix, and a model from a path as a plan for a target.
 
-A reader is an entry point of the group `tilefw.frontends`. Its name is the suffix without the dot, its value a function from a path
-to a `KernelGraph`. One that can leave nodes apart takes `fuse=False` besides, one that lets a target decide what is fused `choice`,
-one of models that leave sizes open `sizes`, by their names, and `shapes` of arrays for the inputs, which have such sizes.
+A reader is an entry point of the group `tilefw.frontends`; the graph dialect's own text (`.graph`) is read without one. Its name is
+the suffix without the dot, its value a function from a path to a `KernelGraph`. One that can leave nodes apart takes `fuse=False`
+besides, one that lets a target decide what is fused `choice`, one of models that leave sizes open `sizes`, by their names, and
+`shapes` of arrays for the inputs, which have such sizes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 
 GROUP = "tilefw.frontends"
 PLAN_SUFFIX = ".tfm"  # of files that hold a plan
+_TEXT = EntryPoint("graph", "tilefw.graph.text_reader:read", GROUP)  # which needs no other distribution
 OWN = {".onnx": "tilefw-onnx", ".stablehlo": "tilefw-jax"}  # the distributions of this project, which may not be installed
 
 
 @cache
 def readers() -> Mapping[str, EntryPoint]:
     """The installed readers by the suffix of the files that they read."""
-    return {f".{point.name}": point for point in entry_points(group=GROUP)}
+    return {f".{point.name}": point for point in (_TEXT, *entry_points(group=GROUP))}
 
 
 def read_graph(
