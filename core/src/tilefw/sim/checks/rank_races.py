@@ -9,7 +9,6 @@ with weak memory the value that it was given. A wave's accesses between two of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from tilefw.sim.memory.regions import Region, gather
 from tilefw.sim.memory.views.events import SyncScope
 from tilefw.sim.memory.views.words import WORD
 from tilefw.sim.report import first_true
-from tilefw.sim.tracking.agent_accesses import NOBODY, AccessRecord, PlaceAccesses
+from tilefw.sim.tracking.agent_accesses import NOBODY, AccessRecord, PlaceAccesses, ReadGroups
 
 _VERBS = {"read": "load", "write": "store", "atomic": "atomic operation"}
 
@@ -85,8 +84,8 @@ class RankRaces(AgentOrder):
             return
         places = self._places(piece.region)
         granules = places.granules(index, access.size)
-        acting = np.unique(agents).tolist()
-        known = self._joint.known(self.words.agents, acting)
+        acting = np.unique(agents)
+        known = self._joint.known(self.words.agents, acting.tolist())
         bad, other = self._unordered_write(places.writes[granules], agents, known, scope)
         if access.kind != "read":
             if bad.any() and access.values is not None:
@@ -101,13 +100,12 @@ class RankRaces(AgentOrder):
         else:
             self._note_writes(lanes, piece, access, places, granules, numbers)
 
-    def _numbers_of(self, lanes: NumpyLanes, agents: Array, acting: Sequence[int], scope: int) -> Array:
+    def _numbers_of(self, lanes: NumpyLanes, agents: Array, acting: Array, scope: int) -> Array:
         """By lane, the number of the record of its agent's access."""
-        site, views, first = self._site(lanes), self.words.agents.views, acting[0]
+        views, first = self.words.agents.views, acting[0]
+        epochs = np.array([views[agent].released for agent in acting.tolist()]) + 1
         by_agent = np.zeros(acting[-1] - first + 1, np.int64)
-        for agent in acting:
-            record = AccessRecord(agent, views[agent].released + 1, site, scope)
-            by_agent[agent - first] = self._joint.records.number(record)
+        by_agent[acting - first] = self._joint.records.numbers(acting, epochs, self._site(lanes), scope)
         return by_agent[agents - first]
 
     def _site(self, lanes: NumpyLanes) -> tuple[int, int]:
@@ -145,20 +143,8 @@ class RankRaces(AgentOrder):
         return np.array(found, np.int64)[inverse.reshape(reads.shape)]
 
     def _note_reads(self, places: PlaceAccesses, granules: Array, numbers: Array, known: Array) -> None:
-        """Agents that read one place in one instruction are noted one after the other: who is not in its set yet comes again."""
-        records, flat = self._joint.records, granules.reshape(-1)
-        mine = np.broadcast_to(numbers[:, None], granules.shape).reshape(-1)
-        while len(flat):
-            keys = places.reads[flat].astype(np.int64) << 32 | mine
-            pairs, inverse = np.unique(keys, return_inverse=True)
-            behind = [
-                records.with_read(pair >> 32, number := pair & 0xFFFFFFFF, known[records.records[number].agent])
-                for pair in pairs.tolist()
-            ]
-            wanted = np.array(behind, np.int32)[inverse.reshape(-1)]
-            places.reads[flat] = wanted
-            lost = places.reads[flat] != wanted
-            flat, mine = flat[lost], mine[lost]
+        groups = ReadGroups(granules, numbers, places.reads)
+        places.reads[groups.granules] = groups.behind(self._joint.records, known)
 
     def _note_writes(
         self, lanes: NumpyLanes, piece: Piece, access: Access, places: PlaceAccesses, granules: Array, numbers: Array
@@ -211,8 +197,8 @@ class RankRaces(AgentOrder):
             element[... if piece.lanes is None else piece.lanes] = (
                 of_pair.any(axis=1).reshape(lanes.frame.shape) if piece.lanes is None else of_pair.any(axis=1)
             )
-            records = self._joint.records.records
-            mine, theirs = records[int(numbers[row])], records[number]
+            records = self._joint.records
+            mine, theirs = records.record(int(numbers[row])), records.record(number)
             told = self._joint.find(theirs.agent)
             instruction = told.state.program.instructions[theirs.site[1]]
             on = f" on {piece.region.label}" if piece.region.label else ""

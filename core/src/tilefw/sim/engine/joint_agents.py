@@ -12,6 +12,7 @@ from tilefw.sim.floats import Array
 from tilefw.sim.memory.views.adversary import Adversary
 from tilefw.sim.memory.views.agents import Agents
 from tilefw.sim.memory.views.events import Participant, SyncScope
+from tilefw.sim.memory.views.wide_clock import WideClock
 from tilefw.sim.memory.views.words import RememberedWords
 from tilefw.sim.program import Program
 from tilefw.sim.tracking.agent_accesses import AccessRecords
@@ -95,7 +96,7 @@ class JointAgents:
         for agent in asked:
             clock = agents.views[agent].known.clock
             if self._clocks[agent] is not clock:
-                self._known[agent], self._clocks[agent] = clock, clock
+                self._known[agent], self._clocks[agent] = clock.events if isinstance(clock, WideClock) else clock, clock
                 self._known[agent, agent] = _ALL
         return self._known
 

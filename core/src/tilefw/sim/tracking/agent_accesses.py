@@ -17,65 +17,106 @@ NOBODY = 0  # the number of the record, and of the set, of places that nobody ha
 _WIDEST = 16  # bytes of a granule: no lane of a chip accesses more at once
 
 
+Site = tuple[int, int]
+"""The number of the launch's first agent, and the index of the instruction."""
+
+
 @dataclass(frozen=True, slots=True)
 class AccessRecord:
-    """`site`: (number of the launch, index of the instruction). `scope`: 0 where the access is weak."""
+    """`scope`: 0 where the access is weak."""
 
     agent: int
     epoch: int
-    site: tuple[int, int]
+    site: Site
     scope: int
 
 
+@dataclass(slots=True)
+class _Newest:
+    """Of accesses at one site in one scope the newest record of each agent of the launch, and its epoch (0: none)."""
+
+    site: int
+    epochs: Array
+    numbers: Array
+
+    def grow(self, agents: int) -> None:
+        more = max(0, agents - len(self.epochs))
+        self.epochs, self.numbers = (np.concatenate([part, np.zeros(more, np.int64)]) for part in (self.epochs, self.numbers))
+
+
 class AccessRecords:
-    """Records and sets of reads by number, with the records' parts as arrays by number."""
+    """Records and sets of reads by number: the parts of records are arrays by number, a set has its records' numbers, rising."""
 
     def __init__(self) -> None:
-        self.records = [AccessRecord(0, 0, (0, 0), 0)]
-        self.sets: list[tuple[int, ...]] = [()]
-        self._numbers: dict[AccessRecord, int] = {}
-        self._set_numbers: dict[tuple[int, ...], int] = {(): NOBODY}
-        self._behind: dict[tuple[int, int], int] = {}
-        self.agent, self.epoch, self.scope = (np.zeros(256, dtype=np.int64) for _ in range(3))
+        self.sets: list[Array] = [np.zeros(0, np.int32)]
+        self.agent, self.epoch, self.scope, self._site = (np.zeros(256, dtype=np.int64) for _ in range(4))
+        self._count = 1
+        self._sites: list[Site] = []
+        self._newest: dict[tuple[Site, int], _Newest] = {}
+        self._set_numbers: dict[bytes, int] = {b"": NOBODY}
+        self._behind: dict[tuple[int, bytes], int] = {}
 
-    def number(self, record: AccessRecord) -> int:
-        """The number of a record."""
-        found = self._numbers.get(record)
-        if found is not None:
-            return found
-        number = self._numbers[record] = len(self.records)
-        self.records.append(record)
-        if number == len(self.agent):
-            self.agent, self.epoch, self.scope = (np.concatenate([a, a]) for a in (self.agent, self.epoch, self.scope))
-        self.agent[number], self.epoch[number], self.scope[number] = record.agent, record.epoch, record.scope
-        return number
+    def record(self, number: int) -> AccessRecord:
+        """A record by its number."""
+        site = self._sites[self._site[number]]
+        return AccessRecord(int(self.agent[number]), int(self.epoch[number]), site, int(self.scope[number]))
 
-    def with_read(self, before: int, number: int, known: Array) -> int:
-        """The set `before` with one more read, whose agent knows the others' events up to `known`. Reads that are before it are
-        left out if whoever may race with them may race with it, too: who is behind it is behind them."""
-        found = self._behind.get((before, number))
+    def numbers(self, agents: Array, epochs: Array, site: Site, scope: int) -> Array:
+        """The numbers of records of agents (rising) that make one access at a site, each in an epoch that is none of its earlier
+        ones."""
+        newest = self._newest.get((site, scope))
+        if newest is None:
+            newest = self._newest[site, scope] = _Newest(len(self._sites), np.zeros(0, np.int64), np.zeros(0, np.int64))
+            self._sites.append(site)
+        at = agents - site[0]
+        if at[-1] >= len(newest.epochs):
+            newest.grow(int(at[-1]) + 1)
+        new = np.flatnonzero(newest.epochs[at] != epochs)
+        if len(new):
+            numbers = self._more(len(new))
+            self.agent[numbers], self.epoch[numbers] = agents[new], epochs[new]
+            self.scope[numbers], self._site[numbers] = scope, newest.site
+            newest.epochs[at[new]], newest.numbers[at[new]] = epochs[new], numbers
+        return newest.numbers[at]
+
+    def _more(self, count: int) -> Array:
+        """So many new numbers."""
+        first, self._count = self._count, self._count + count
+        while self._count > len(self.agent):
+            self.agent, self.epoch, self.scope, self._site = (
+                np.concatenate([part, np.zeros_like(part)]) for part in (self.agent, self.epoch, self.scope, self._site)
+            )
+        return np.arange(first, self._count)
+
+    def with_reads(self, before: int, numbers: Array, known: Array) -> int:
+        """The set `before` with more reads (rising numbers) of different agents, `known[a, b]`: up to which of b's events a knows.
+        Reads that are before one of them are left out if whoever may race with them may race with that one, too: who is behind it
+        is behind them."""
+        key = before, numbers.tobytes()
+        found = self._behind.get(key)
         if found is None:
-            mine = self.records[number]
-            kept = {n for n in self.sets[before] if not self._covers(mine, self.records[n], known)}
-            members = tuple(sorted({*kept, number}))
-            found = self._set_numbers.setdefault(members, len(self.sets))
+            members = self.sets[before]
+            members = np.sort(np.concatenate([members[~self._covered(members, numbers, known)], numbers.astype(np.int32)]))
+            found = self._set_numbers.setdefault(members.tobytes(), len(self.sets))
             if found == len(self.sets):
                 self.sets.append(members)
-            self._behind[before, number] = found
+            self._behind[key] = found
         return found
 
-    def _covers(self, mine: AccessRecord, other: AccessRecord, known: Array) -> bool:
-        ordered = other.agent == mine.agent or known[other.agent] >= other.epoch
-        return bool(ordered) and mine.scope <= other.scope
+    def _covered(self, members: Array, numbers: Array, known: Array) -> Array:
+        """Which members are before one of the records, whose scope is no wider, or are those records."""
+        mine, others = self.agent[numbers][:, None], self.agent[members]
+        ordered = (mine == others) | (known[mine, others] >= self.epoch[members])
+        return (ordered & (self.scope[numbers][:, None] <= self.scope[members])).any(axis=0)
 
     def unordered(self, reads: int, agent: int, known: Array, scope: int, meets: Array) -> int:
         """Of a set of reads the first that a write of an agent may race with, NOBODY where there is none; `meets`: by agent, the
         least scope that has it and the writer."""
-        for number in self.sets[reads]:
-            one = self.records[number]
-            if one.agent != agent and known[one.agent] < one.epoch and min(one.scope, scope) < meets[one.agent]:
-                return number
-        return NOBODY
+        members = self.sets[reads]
+        others = self.agent[members]
+        racing = (others != agent) & (known[others] < self.epoch[members])
+        racing &= np.minimum(self.scope[members], scope) < meets[others]
+        return int(members[np.argmax(racing)]) if racing.any() else NOBODY
 
 
 class PlaceAccesses:
@@ -93,3 +134,46 @@ class PlaceAccesses:
             factor = self.granule // part
             self.writes, self.reads, self.granule = np.repeat(self.writes, factor), np.repeat(self.reads, factor), part
         return (index // self.granule)[:, None] + np.arange(max(1, size // self.granule))
+
+
+class ReadGroups:
+    """The reads of one access by granule: granules that have the same set of earlier reads, and are read by the same records, are
+    one group."""
+
+    def __init__(self, granules: Array, numbers: Array, reads: Array) -> None:
+        """`granules` and `numbers` by lane and part, `reads`: of all granules the number of the set."""
+        base = int(granules.min())
+        keys = np.unique((granules.reshape(-1) - base) << 32 | np.broadcast_to(numbers[:, None], granules.shape).reshape(-1))
+        places, self._numbers = (keys >> 32) + base, keys & 0xFFFFFFFF
+        first = np.ones(len(places), np.bool_)
+        np.not_equal(places[1:], places[:-1], out=first[1:])
+        self._starts = np.flatnonzero(first)
+        self._lengths = np.diff(self._starts, append=len(places))
+        self.granules = places[self._starts]
+        self._before = reads[self.granules]
+        self._first, self._inverse = self._alike()
+
+    def _alike(self) -> tuple[Array, Array]:
+        """One granule of each group, and by granule the number of its group. Equal sums of mixed numbers tell a group; that its
+        members are equal is looked at, too."""
+        mixed = self._numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        sums = np.add.reduceat(mixed * np.uint64(0xBF58476D1CE4E5B9), self._starts)
+        sums += self._before.astype(np.uint64) * np.uint64(0x94D049BB133111EB)
+        _, one, inverse = np.unique(sums, return_index=True, return_inverse=True)
+        other = one[inverse]
+        if np.array_equal(self._lengths[other], self._lengths) and np.array_equal(self._before[other], self._before):
+            moved = np.repeat(self._starts[other] - self._starts, self._lengths) + np.arange(len(self._numbers))
+            if np.array_equal(self._numbers[moved], self._numbers):
+                return one, inverse
+        alone = np.arange(len(self._starts))
+        return alone, alone
+
+    def behind(self, records: AccessRecords, known: Array) -> Array:
+        """By granule, the set of reads that it has now."""
+        parts = (part[self._first].tolist() for part in (self._before, self._starts, self._lengths))
+        found = [
+            records.with_reads(before, self._numbers[start : start + length], known)
+            for before, start, length in zip(*parts, strict=True)
+        ]
+        return np.array(found, np.int32)[self._inverse]

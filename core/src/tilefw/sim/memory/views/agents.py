@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tilefw.sim.memory.views.events import EventLabel, Order, Participant, SyncScope
-from tilefw.sim.memory.views.knowledge import ALIAS, Knowledge
+from tilefw.sim.memory.views.knowledge import ALIAS, Knowledge, first_clock
 from tilefw.sim.memory.views.location import CarriedRelease, Message
 
 
@@ -58,7 +58,7 @@ class Agents:
         groups = {place: number for number, place in enumerate(dict.fromkeys(places))}
         self._places = places
         self.groups = [groups[place] for place in places]
-        nothing = Knowledge((0,) * len(places))
+        nothing = Knowledge(first_clock(len(places)))
         self.views = [AgentView(nothing) for _ in places]
         self._total: list[CarriedRelease] = []
 

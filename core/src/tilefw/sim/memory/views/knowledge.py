@@ -9,20 +9,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilefw.sim.memory.views.events import EventLabel
+import numpy as np
 
-Clock = tuple[int, ...]
+from tilefw.sim.memory.views.events import EventLabel
+from tilefw.sim.memory.views.wide_clock import WideClock
+
+Clock = tuple[int, ...] | WideClock
 # A fence of a way, passed in a workgroup (the way's name, the group), or the fence between names of a location.
 FenceStep = tuple[str, int]
 ALIAS: FenceStep = ("", -1)
 Path = tuple[FenceStep, ...]
 # An event that may be known: its agent, its number, its label, its agent's workgroup.
 KnownEvent = tuple[int, int, EventLabel, int]
+_WIDE = 48
+"""Agents from which on an array is cheaper than a tuple, which small tests copy, compare and hash all the time."""
 
 
 def later(one: Clock, other: Clock) -> Clock:
     """What either knows."""
+    if one is other:
+        return one
+    if isinstance(one, WideClock) or isinstance(other, WideClock):
+        assert isinstance(one, WideClock) and isinstance(other, WideClock)
+        return one.later(other)
     return one if one == other else tuple(map(max, one, other))
+
+
+def first_clock(agents: int) -> Clock:
+    """Nothing is known of so many agents."""
+    return (0,) * agents if agents < _WIDE else WideClock(np.zeros(agents, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +49,9 @@ class Knowledge:
 
     def after(self, agent: int, event: int) -> Knowledge:
         """With the agent's own event."""
-        return Knowledge((*self.clock[:agent], event, *self.clock[agent + 1 :]), self.through)
+        clock = self.clock
+        own = clock.after(agent, event) if isinstance(clock, WideClock) else (*clock[:agent], event, *clock[agent + 1 :])
+        return Knowledge(own, self.through)
 
     def joined(self, other: Knowledge) -> Knowledge:
         """What either knows."""
