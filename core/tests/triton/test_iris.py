@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +73,47 @@ def test_files_without_kernels_are_told(tmp_path: Path) -> None:
     for name, told in (("empty.py", "no function under"), ("broken.py", "cannot be read"), ("absent.py", "cannot be read")):
         with pytest.raises(CodeError, match=told):
             kernels(tmp_path / name)
+
+
+_PROGRAM = '''import torch, triton, iris
+import triton.language as tl
+
+@triton.jit
+def send(source, target, flag, heap_bases, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(iris.moved(target + at, 0, 1, heap_bases), tl.load(source + at))
+    tl.debug_barrier()
+    tl.atomic_xchg(iris.moved(flag, 0, 1, heap_bases), 1, sem="release", scope="sys")
+
+@triton.jit
+def receive(target, flag, result, BLOCK: tl.constexpr):
+    while tl.atomic_cas(flag, 1, 0, sem="acquire", scope="sys") == 0:
+        pass
+    tl.debug_barrier()
+    at = tl.arange(0, BLOCK)
+    tl.store(result + at, 2 * tl.load(target + at))
+
+shmem = iris.iris(1 << 20)
+rank = shmem.get_rank()
+source, target = shmem.randn(64, device="cuda", dtype=torch.float32), shmem.zeros(64, dtype=torch.bfloat16)
+flag, result = shmem.zeros((1,)), torch.zeros(64, device="cuda")
+if rank == 0:
+    send[(1,)](source, target, flag, shmem.get_heap_bases(), 64)
+else:
+    receive[(1,)](target, flag, result, 64)
+shmem.barrier()
+sent = torch.tensor(shmem.broadcast(source.tolist(), 0), device="cuda")
+if rank == 1:
+    assert torch.equal(result, 2 * sent.to(torch.bfloat16).float()), (result, sent)
+    shmem.log("has it")
+iris.finish()
+'''
+
+
+def test_programs_run_as_processes_with_their_own_host_code(checkout: Path) -> None:
+    pytest.importorskip("torch")
+    (checkout / "program.py").write_text(_PROGRAM)
+    words = [sys.executable, "-m", "tilefw.triton.iris", "--ranks", "2", str(checkout), str(checkout / "program.py")]
+    ran = subprocess.run(words, env={**os.environ, "TILEFW_TARGET": "reference"}, capture_output=True, text=True, timeout=300)
+    assert ran.stdout == "[Iris] [1/2] has it\n", ran.stderr
+    assert ran.returncode == 1 and ran.stderr.count("error[TFW0103]: tilefw serves no iris.finish") == 2

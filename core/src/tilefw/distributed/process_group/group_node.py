@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -37,6 +37,10 @@ from tilefw.distributed.process_group.shared_heaps import SharedHeaps
 from tilefw.distributed.process_group.travelling_launch import Packed
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, SymmetricArray
+from tilefw.runtime import config
+from tilefw.runtime.arguments.rank_context import in_context
+from tilefw.runtime.debugged import DEBUGGER
+from tilefw.runtime.launch import LaunchResult
 from tilefw.runtime.prints import printing
 
 DEFAULT_SECONDS = 300.0
@@ -157,7 +161,7 @@ class ProcessGroupNode(DeviceNode):
             return super().broadcast(array, root)
 
     @contextlib.contextmanager
-    def _all_here(self) -> Any:
+    def _all_here(self) -> Iterator[None]:
         self.barrier()
         yield
         self.barrier()
@@ -174,13 +178,44 @@ class ProcessGroupNode(DeviceNode):
         own = [launch for launch in launches if not isinstance(launch, Sequence) or not launch or launch[0] == self.rank]
         if launches and not own:
             return self.execute([], seed)
-        try:
+        with self._telling():
             return super().run(own, seed=seed)
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """A launch that cannot be made fails on every rank: the others wait for it."""
+        try:
+            yield
         except KernelError as error:
-            if self._heard is not error:  # the others do not know of it
+            if self._heard is not error:
                 with contextlib.suppress(KernelError):
                     self._wait_for(RankRequest(failure=error))
             raise
+
+    @contextlib.contextmanager
+    def as_device(self) -> Iterator[None]:
+        """In the block `kernel[grid](…)` is this rank's launch, which returns when it has run with the other ranks' launches."""
+        token = DEBUGGER.set(self._launched)
+        try:
+            yield
+        finally:
+            DEBUGGER.reset(token)
+
+    def _launched(self, function: Any, values: Sequence[Any], extents: Any, options: Mapping[str, Any]) -> LaunchResult | None:
+        context = self.context_of(self.rank)
+        with self._telling():
+            with in_context(context), config.target(self.target, executor="sim"):
+                made = self.made(function, values, extents, options)
+            if made is None:
+                return None
+            ready = RankLaunch(self.rank, made, context, cooperative=bool(options.get("launch_cooperative_grid")))
+            result = self.execute([ready], made.resolved.seed)
+        self.results.append(result)
+        report = next(report for rank, report in zip(result.ranks, result.reports, strict=True) if rank == self.rank)
+        return LaunchResult(
+            made.name, self.target, "sim", made.compiled.artifact, made.grid, report.findings, report.counters,
+            made.compiled.times, made.compiled.found, checks=result.checks, made=made,
+        )
 
     def execute(self, ready: Sequence[RankLaunch], seed: int) -> JointResult:
         """Have launches of this rank run, with those of all others. Raises as `run`."""
