@@ -1,12 +1,14 @@
 """The kernels of a node under adversarial seeds: every collective in every form, all checks and weak memory; writes `nodes.md`.
 
     python bench/nodes.py                                     # 200 seeds of everything, hours; goes on where its log ends
+    python bench/nodes.py --ranks 2                           # of two ranks, about an hour of a processor
     python bench/nodes.py --kernels all_reduce --ranks 2 4 --targets nvidia-sm80 --seeds 20 --jobs 2 --seconds 600
     python bench/nodes.py --seeds 0                           # runs nothing: writes the page of the log
 
-A cell is a kernel, a form, a number of ranks and a target. Who has had the least processor time runs next, so that a campaign that
-is cut short has all cells in it. Whatever `tilefw.kernels.distributed.index` has is run. Exit code 1 where a result is wrong, or
-anything is reported of a kernel.
+A cell is a kernel, a form, a number of ranks and a target. Most seeds run what each part of a kernel needs to run once
+(`oracles/node_cases.py`), compiled once a cell; one in twenty has the usual launch of a size and a type of its own. Who has had the
+least processor time runs next, so that a campaign that is cut short has all cells in it. What `tilefw.kernels.distributed.index`
+has is run. Exit code 1 where a result is wrong, or anything is reported of a kernel.
 """
 
 from __future__ import annotations
@@ -16,24 +18,29 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from nodes_page import told
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
 import tilefw
+from oracles.node_cases import node_case
 from tilefw.api.errors import CheckError, KernelError
 from tilefw.kernels.distributed.index import COLLECTIVES, Collective
+from tilefw.kernels.distributed.rank_results import Arrays
 
 HERE = Path(__file__).parent
 TARGETS = ("nvidia-sm80", "amd-cdna3")
 RANKS = (2, 4, 8)
 SEEDS = 200
 CHECKS = "all,weak_memory"
+USUAL_EVERY = 20  # seeds, of which one has the usual launch
 AT_ONCE = 5  # seeds that a process runs before it says what came of them
 
 
@@ -56,7 +63,7 @@ class SeedRun:
     ranks: int
     target: str
     seed: int
-    n: int
+    shape: Sequence[int]  # of the first argument on a rank
     dtype: str
     outcome: str
     detail: str
@@ -67,6 +74,14 @@ class SeedRun:
     def cell(self) -> NodeCell:
         """Which it belongs to."""
         return NodeCell(self.kernel, self.form, self.ranks, self.target)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The ranks' arrays by argument, and the keywords of the launches."""
+
+    arguments: tuple[Arrays, ...]
+    launch: Mapping[str, Any]
 
 
 @dataclass
@@ -87,18 +102,25 @@ def cells(kernels: Iterable[str], ranks: Iterable[int], targets: Iterable[str]) 
     ]
 
 
-def inputs(one: Collective, ranks: int, seed: int) -> tuple[int, str]:
-    """The size and the type of a seed: small, so that a run takes about a second, of several remainders of every block."""
-    return max(one.small // ranks - seed % 4, 1), one.dtypes[seed % len(one.dtypes)]
+def drawn(one: Collective, cell: NodeCell, seed: int) -> Drawn:
+    """What a seed runs: the same launch for most, compiled once; of the others the sizes have several remainders of every block."""
+    rng = np.random.default_rng(seed)
+    if seed % USUAL_EVERY:
+        case = node_case(cell.kernel, cell.form)
+        return Drawn(case.draw(rng, cell.ranks), case.launch)
+    turn = seed // USUAL_EVERY
+    n = max(one.small // cell.ranks - turn % 4, 1)
+    return Drawn(one.draw(rng, cell.ranks, n, one.dtypes[turn % len(one.dtypes)]), {})
 
 
 def seed_run(cell: NodeCell, seed: int, commit: str) -> SeedRun:
     """One seed of a cell: it draws the data, the schedule and what is stale."""
     one = COLLECTIVES[cell.kernel]
-    n, dtype = inputs(one, cell.ranks, seed)
+    inputs = drawn(one, cell, seed)
+    first = inputs.arguments[0][0]
     start = time.process_time()
     try:
-        outcome, detail = _judged(one, cell, seed, n, dtype)
+        outcome, detail = _judged(one, cell, seed, inputs)
     except CheckError as error:
         outcome, detail = "reported", str(error)
     except KernelError as error:
@@ -106,18 +128,21 @@ def seed_run(cell: NodeCell, seed: int, commit: str) -> SeedRun:
     except Exception as error:  # the campaign goes on, and the page has it
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
     seconds = round(time.process_time() - start, 3)
-    return SeedRun(**asdict(cell), seed=seed, n=n, dtype=dtype, outcome=outcome, detail=detail, seconds=seconds, commit=commit)
+    return SeedRun(
+        **asdict(cell), seed=seed, shape=first.shape, dtype=first.dtype.name, outcome=outcome, detail=detail, seconds=seconds,
+        commit=commit,
+    )
 
 
-def _judged(one: Collective, cell: NodeCell, seed: int, n: int, dtype: str) -> tuple[str, str]:
-    arguments = one.draw(np.random.default_rng(seed), cell.ranks, n, dtype)
+def _judged(one: Collective, cell: NodeCell, seed: int, inputs: Drawn) -> tuple[str, str]:
     node = tilefw.node(cell.target, cell.ranks)
-    found = one.run(node, *[node.array(list(argument)) for argument in arguments], cell.form, seed=seed, checks=CHECKS)
+    arrays = [node.array(list(argument)) for argument in inputs.arguments]
+    found = one.run(node, *arrays, cell.form, seed=seed, checks=CHECKS, **inputs.launch)
     if any(missing := {"races", "weak_memory"} - result.checks for result in node.results):
         raise AssertionError(f"not checked: {missing}")
     if told_of := [finding for result in node.results for finding in result.diagnostics]:
         return "reported", "; ".join(f"{finding.code} {finding.message}" for finding in told_of)
-    wrong = one.wrong(found, arguments)
+    wrong = one.wrong(found, inputs.arguments)
     return ("wrong", f"beyond the bounds on the ranks {wrong}") if wrong else ("right", "")
 
 

@@ -42,8 +42,9 @@ TEXT = """# The kernels of nodes under adversarial seeds
 
 Made by `tox -e nodes` (`bench/nodes.py`), of the commits {commits}. Each run is of one seed, which draws the data, the
 schedule of launches, waves and turns, and which loads find stale values, with the checks `{checks}`: a result beyond the
-bounds is wrong, a finding or an error on this code, which is right, is a report. Sizes are small and no block divides them; a run
-takes {seconds:.1f} s of processor time on average. The goal: {seeds} seeds of each cell, all right, without a report.
+bounds is wrong, a finding or an error on this code, which is right, is a report. Most seeds run a few tiles, of
+one launch for all; one in twenty runs the usual launch of a size that no block divides. A run takes {seconds:.2f} s of processor
+time on average. The goal: {seeds} seeds of each cell, all right, without a report.
 
 A cell says how many seeds were run; all of them were right and without a report unless it says more.
 """

@@ -62,7 +62,8 @@ def _try(site: Site, subject: Subject, budgets: Sequence[int], orders: int, prov
         code = subject.parse(site.code)
     except KernelError as error:
         return "reported", f"{error.code} {error.message}"
-    wrong, proof, due = "", "", orders
+    wrong, due = "", orders
+    proof: str | None = None
     for seed in range(1 + orders):
         if seed == 1:  # a proof takes longer than a run, and most mutants are reported in the first one
             proof = subject.proof(site)
@@ -76,7 +77,7 @@ def _try(site: Site, subject: Subject, budgets: Sequence[int], orders: int, prov
             wrong = wrong or mismatch
         if wrong:
             return "wrong only", wrong
-    argument = proof or _argument(subject, site)
+    argument = (subject.proof(site) if proof is None else proof) or _argument(subject, site)
     return ("equivalent", argument) if argument else ("survived", "")
 
 

@@ -1,7 +1,8 @@
 """Machine code of a node's collective as the subject of a mutation campaign: all ranks run the changed code, NumPy judges.
 
 Memory is weak and its order adversarial by seed, beside all checks. A site of a meeting at an end of a collective is seen by other
-launches alone, and proved so; `meeting.middle` (`oracles.meeting_subject`) is a meeting whose sites have no proof.
+launches alone, and proved so; `meeting.middle` (`oracles.meeting_subject`) is a meeting whose sites have no proof. Of the kernels
+that do more than meet, what they do more is tried.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 import tilefw
 from oracles.mutations import verdicts
-from oracles.node_cases import KERNELS, NodeCase, node_case
+from oracles.node_cases import KERNELS, MEETING_TRIED, NodeCase, node_case
 from oracles.site import Site, within
 from oracles.subject import Run
 from tilefw.api import CheckError
@@ -87,7 +88,8 @@ class NodeSubject:
         self.text = f"{NEXT}\n".join(artifact.text for artifact in self._artifacts)
 
     def sites(self) -> list[Site]:
-        return sorted(self._judged.sites(self.text), key=lambda site: site.line)
+        found = sorted(self._judged.sites(self.text), key=lambda site: site.line)
+        return found if self._one.name in MEETING_TRIED else [site for site in found if not self._meets(site)]
 
     def proof(self, site: Site) -> str:
         return self._at_an_end(site) or self._proved(site)
@@ -118,16 +120,21 @@ class NodeSubject:
 
     def _at_an_end(self, site: Site) -> str:
         """What says that a site belongs to where all ranks meet before or behind all that a kernel does."""
+        if not self._meets(site):
+            return ""
         line = site.line - 1
         lines, places = self._places
-        if places[line] not in _meeting():
-            return ""
         begin = max((n + 1 for n in range(line) if lines[n] == NEXT), default=0)
         end = next((n for n in range(line, len(lines)) if lines[n] == NEXT), len(lines))
         others = [(n, found) for n in range(begin, end) if places[n] not in _meeting() and (found := _ACCESS.match(lines[n]))]
         if all(n > line for n, found in others if found["store"]):
             return BEFORE
         return BEHIND if all(n < line for n, _ in others) else ""
+
+    def _meets(self, site: Site) -> bool:
+        """Whether it is of the function with which all ranks meet."""
+        _, places = self._places
+        return places[site.line - 1] in _meeting()
 
     def _proved(self, site: Site) -> str:
         """What the rules of the instruction set prove in the site's kernel alone."""

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tilefw
@@ -55,7 +56,7 @@ def gather(waits=True, writes=True, refused=False):
 ])
 def test_what_a_kernel_lacks_is_told_apart(monkeypatch, target, lacks, outcome, said):
     monkeypatch.setattr(nodes, "COLLECTIVES", {"all_gather": replace(COLLECTIVES["all_gather"], run=gather(**lacks))})
-    monkeypatch.setattr(nodes, "inputs", lambda *_: (100, "float32"))
+    monkeypatch.setattr(nodes, "drawn", lambda one, *_: nodes.Drawn(one.draw(np.random.default_rng(0), 2, 100, "float32"), {}))
     run = nodes.seed_run(nodes.NodeCell("all_gather", "push", 2, target), 3, "of now")
     assert run.outcome == outcome, run.detail
     assert said in run.detail
@@ -63,7 +64,7 @@ def test_what_a_kernel_lacks_is_told_apart(monkeypatch, target, lacks, outcome, 
 
 def test_a_campaign_goes_on_behind_what_is_done_and_begins_nothing_when_the_time_is_up():
     cell = nodes.NodeCell("all_gather", "push", 2, "nvidia-sm80")
-    done = [nodes.SeedRun("all_gather", "push", 2, "nvidia-sm80", seed, 9, "float32", "right", "", 1.0, "") for seed in (1, 3)]
+    done = [nodes.SeedRun("all_gather", "push", 2, "nvidia-sm80", seed, (9,), "float32", "right", "", 1.0, "") for seed in (1, 3)]
     assert list(nodes.campaign([cell], 3, 1, 0.0, done, "")) == []
     assert [(run.seed, run.outcome) for run in nodes.campaign([cell], 3, 1, 60.0, done, "")] == [(2, "right")]
 
@@ -71,7 +72,7 @@ def test_a_campaign_goes_on_behind_what_is_done_and_begins_nothing_when_the_time
 def test_every_form_of_every_kernel_is_a_row_of_the_page():
     every = nodes.cells(COLLECTIVES, nodes.RANKS, nodes.TARGETS)
     cell = every[0]
-    bad = nodes.SeedRun(cell.kernel, cell.form, cell.ranks, cell.target, 7, 9, "float32", "wrong", "beyond", 1.0, "abc")
+    bad = nodes.SeedRun(cell.kernel, cell.form, cell.ranks, cell.target, 7, (9,), "float32", "wrong", "beyond", 1.0, "abc")
     page = nodes_page.told([bad], every, 200, "all")
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     forms = [f"| {name} | {form} |" for name, one in COLLECTIVES.items() for form in one.forms]
