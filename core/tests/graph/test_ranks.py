@@ -138,3 +138,10 @@ def test_mistakes_with_ranks_are_told():
     ]:
         with pytest.raises(IRError, match=message):
             parse_graph(wrong.format(line))
+
+
+def test_two_sessions_are_open_on_one_node_at_once():
+    plan = compile_graph(kernel_graph(feed_forward()), "reference")
+    with NodeSession(plan) as one, NodeSession(plan) as other:
+        for session in (one, other, one):
+            assert all(np.array_equal(outputs["y"], WANTED) for outputs in session.run({"x": X}))

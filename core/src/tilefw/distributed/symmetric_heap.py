@@ -24,6 +24,9 @@ DEFAULT_BYTES = 1 << 32  # of each rank's heap; arrays take memory of the host, 
 MOST_RANKS = 64
 # From the addresses of a rank's heap to those by which ranks that do not reach it know it: nothing is there.
 _UNREACHED = BASE_STEP * MOST_RANKS
+KEPT_BASE = FIRST_BASE + 2 * _UNREACHED
+"""From here on are heaps that stay from launch to launch, each where no other one is."""
+LAST_BASE = 1 << 48
 _CONTEXT = BASE_STEP // 2  # from a rank's heap to its node context: a rank that is none is an address behind that
 
 
@@ -62,16 +65,18 @@ class SymmetricArray:
 
 
 class SymmetricHeap:
-    """The heaps of so many ranks, of `nbytes` each: every allocation is of all ranks, one behind the other. Ranks reach those of
-    their own `domain` by loads and stores: of as many, from a multiple of it on."""
+    """The heaps of so many ranks, of `nbytes` each, the first at `first`: every allocation is of all ranks, one behind the other.
+    Ranks reach those of their own `domain` by loads and stores: of as many, from a multiple of it on."""
 
-    def __init__(self, ranks: int, nbytes: int, domain: int | None = None, reuses: bool = True) -> None:
+    def __init__(
+        self, ranks: int, nbytes: int, domain: int | None = None, reuses: bool = True, first: int = FIRST_BASE
+    ) -> None:
         self.domain = domain or ranks
         self.reuses = reuses  # whether the place of an array that was freed is given to another one
         if not 0 < nbytes <= BASE_STEP // 2:
             raise UsageError(f"a symmetric heap has from 1 to {BASE_STEP // 2} bytes, not {nbytes}", code="TFW0902")
         self.nbytes = nbytes
-        self.bases = tuple(FIRST_BASE + BASE_STEP * rank for rank in range(ranks))
+        self.bases = tuple(first + BASE_STEP * rank for rank in range(ranks))
         self.arrays: list[SymmetricArray] = []  # by their offsets
         self.barrier = SymmetricArray("words of the node's barrier", BARRIER, tuple(np.zeros(2, np.int64) for _ in range(ranks)))
         self._next = 0

@@ -22,7 +22,15 @@ from tilefw.api.device import Argument, BufferView, Device, JointDevice, JointLa
 from tilefw.api.errors import CheckError, LaunchError
 from tilefw.api.integers import round_up
 from tilefw.distributed.joint_execution import joint_device
-from tilefw.distributed.symmetric_heap import ALIGNMENT, DEFAULT_BYTES, GAP, SymmetricHeap
+from tilefw.distributed.symmetric_heap import (
+    ALIGNMENT,
+    BASE_STEP,
+    DEFAULT_BYTES,
+    GAP,
+    KEPT_BASE,
+    LAST_BASE,
+    SymmetricHeap,
+)
 from tilefw.graph.kernel_graph import stored
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session, require_inputs
@@ -34,6 +42,7 @@ from tilefw.runtime.executor import Executor
 from tilefw.runtime.launch_site import site
 from tilefw.runtime.plugins.loader import find_target
 
+_TAKEN = "TFW0340"  # where other memory is
 RankArrays = list[dict[str, np.ndarray[Any, Any]]]
 
 
@@ -48,14 +57,15 @@ class NodeSession:
         where = site(find_target(plan.target), resolved)
         self.plan, self.options = plan, where.options
         self._lock = threading.RLock()
-        self.heap = SymmetricHeap(plan.ranks, DEFAULT_BYTES)
-        self._device = joint_device(where.executor, plan.target, self.heap)
         self._executor = where.executor
         modules: dict[int, Any] = {}
-        with ExitStack() as undone:
+        with where.executor.lock, ExitStack() as undone:
+            self._device, devices = _rank_devices(where.executor, plan)
+            for one in devices:
+                undone.callback(one.close)
             self.ranks: list[RankSession] = []
-            for rank in range(plan.ranks):
-                self.ranks.append(RankSession(plan, rank, self.heap, execution, where.executor, where.options, modules))
+            for one in devices:
+                self.ranks.append(RankSession(plan, one, execution, where.executor, where.options, modules))
                 undone.callback(self.ranks[-1].close)
             undone.pop_all()
 
@@ -139,21 +149,35 @@ class NodeSession:
         return error
 
 
+def _rank_devices(executor: Executor, plan: ModelPlan) -> tuple[JointDevice, list[RankDevice]]:
+    """The device, and what each rank sees of it, at the first place where no other session has its heaps. Raises UnsupportedError
+    TFW0873, LaunchError TFW0361 where all places are taken."""
+    for first in range(KEPT_BASE, LAST_BASE - BASE_STEP * plan.ranks + 1, BASE_STEP):
+        heap = SymmetricHeap(plan.ranks, DEFAULT_BYTES, first=first)
+        joint, devices = joint_device(executor, plan.target, heap), list[RankDevice]()
+        try:
+            for rank in range(plan.ranks):
+                devices.append(RankDevice(executor.device, heap, rank))
+        except LaunchError as error:
+            for one in devices:
+                one.close()
+            if error.code != _TAKEN:
+                raise
+            continue
+        return joint, devices
+    raise LaunchError(f"too many sessions are open on nodes of {plan.target}", code="TFW0361", help="close others")
+
+
 class RankSession(Session):
     """One rank's part of a session: its memory lies in its heap."""
 
     def __init__(
-        self, plan: ModelPlan, rank: int, heap: SymmetricHeap, execution: dict[str, Any], executor: Executor,
-        options: LaunchOptions, modules: dict[int, Any],
+        self, plan: ModelPlan, device: RankDevice, execution: dict[str, Any], executor: Executor, options: LaunchOptions,
+        modules: dict[int, Any],
     ) -> None:
-        self.rank = rank
-        self._view = RankDevice(executor.device, heap, rank)
-        try:
-            self._open(plan.of_rank(rank), execution, executor, self._view, options, modules)
-        except BaseException:
-            self._view.close()
-            raise
-        self._view.constants_end()
+        self.rank, self._view = device.rank, device
+        self._open(plan.of_rank(device.rank), execution, executor, device, options, modules)
+        device.constants_end()
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """As in `Session`."""
@@ -192,15 +216,15 @@ class RankDevice:
     def __init__(self, device: Device, heap: SymmetricHeap, rank: int) -> None:
         assert isinstance(device, PlacingDevice), "joint_device has asked for it"
         self.name = device.name
-        self._device, self._placing, self._heap, self._rank = device, device, heap, rank
+        self._device, self._placing, self._heap, self.rank = device, device, heap, rank
         self._next = self._first = 0
         self._own: list[int] = []
         words = np.array([rank, len(heap.bases), *heap.bases_of(rank)], np.int64)
-        self.context = self._placed(heap.context_address(rank), words, "node context")
+        self.context = self._placed(heap.context_address(rank), words, "node context")  # by it the heap is taken
         self._placed(heap.bases[rank] + BARRIER, np.zeros(2, np.int64), "words of the node's barrier")
 
     def _placed(self, address: int, words: np.ndarray[Any, Any], label: str) -> int:
-        handle = self._placing.place(address, words.nbytes, label=f"{label} of rank {self._rank}", element="int64")
+        handle = self._placing.place(address, words.nbytes, label=f"{label} of rank {self.rank}", element="int64")
         self._own.append(handle)
         self._device.write(handle, words)
         return handle
@@ -240,10 +264,10 @@ class RankDevice:
         """At the next place of the rank's heap. Raises LaunchError TFW0361 where it is full."""
         offset = self._next
         if offset + nbytes > self._heap.nbytes:
-            raise LaunchError(f"the heap of rank {self._rank} has no {nbytes:,} bytes for {label}", code="TFW0361")
+            raise LaunchError(f"the heap of rank {self.rank} has no {nbytes:,} bytes for {label}", code="TFW0361")
         self._next = round_up(offset + nbytes + GAP, ALIGNMENT)
-        address = self._heap.bases[self._rank] + offset
-        return self._placing.place(address, nbytes, label=f"{label} of rank {self._rank}", readonly=readonly, element=element)
+        address = self._heap.bases[self.rank] + offset
+        return self._placing.place(address, nbytes, label=f"{label} of rank {self.rank}", readonly=readonly, element=element)
 
     def free(self, handle: int) -> None:
         self._device.free(handle)

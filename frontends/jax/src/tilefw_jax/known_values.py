@@ -10,6 +10,7 @@ import numpy as np
 from tilefw.graph.builder import GraphOperation, GraphValue, ModuleBuilder, shape_of
 from tilefw.graph.meaning import results_of
 
+_UNKNOWN = ("graph.kernel", "graph.part", "graph.collective")  # not looked into, or other on each rank
 _MOST = 256  # elements of a tensor whose values are kept
 
 
@@ -33,7 +34,7 @@ class KnownValueBuilder(ModuleBuilder):
         """An op at the end, computed where all that it reads is known."""
         first = super().add(op)
         small = all(prod(shape_of(one)) <= _MOST for one in op.results)
-        if small and all(operand in self._known for operand in op.operands) and op.name != "graph.kernel":
+        if small and all(operand in self._known for operand in op.operands) and op.name not in _UNKNOWN:
             found = results_of(op, [self._known[operand] for operand in op.operands])
             self._known.update(zip(op.results, map(np.asarray, found), strict=True))
         return first

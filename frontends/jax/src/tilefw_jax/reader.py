@@ -24,6 +24,7 @@ from tilefw_jax.rules.bodies import pointwise
 from tilefw_jax.rules.combining import COMBINING, constant
 from tilefw_jax.rules.ordering import ORDERING
 from tilefw_jax.rules.pointwise import POINTWISE
+from tilefw_jax.rules.ranks import COLLECTIVES, gathered, manual_computation, part_of_rank
 
 _MOST_TURNS = 4096  # of all loops that are written out
 _MOVES: Mapping[str, Callable[..., GraphValue]] = {
@@ -37,9 +38,10 @@ _MOVES: Mapping[str, Callable[..., GraphValue]] = {
 _WITH_BODIES = {**COMBINING, **ORDERING, "stablehlo.scatter": indexing.scatter}
 _SAME = ("stablehlo.optimization_barrier", "sdy.sharding_constraint")  # what goes in comes out
 _CALLS = ("func.call", "call")
-_ENDS = ("stablehlo.return", "func.return", "return")
+_ENDS = ("stablehlo.return", "func.return", "return", "sdy.return")
 _CONTROL = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.composite", "stablehlo.custom_call", *_CALLS)
-SERVED = sorted({*POINTWISE, *_MOVES, *_WITH_BODIES, *_SAME, *_CONTROL, "stablehlo.constant"})
+_RANKS = (*COLLECTIVES, "sdy.manual_computation")
+SERVED = sorted({*POINTWISE, *_MOVES, *_WITH_BODIES, *_SAME, *_RANKS, *_CONTROL, "stablehlo.constant"})
 
 
 @dataclass
@@ -50,6 +52,8 @@ class ModuleReading:
     builder: KnownValueBuilder = field(default_factory=KnownValueBuilder)
     values: dict[Any, GraphValue] = field(default_factory=dict)
     functions: dict[str, Any] = field(default_factory=dict)
+    meshes: dict[str, Any] = field(default_factory=dict)
+    ranks: int = 1  # that run what is being read
     refused: dict[str, str] = field(default_factory=dict)
     turns: int = 0
     outputs: dict[str, str] = field(default_factory=dict)  # element types by name
@@ -60,6 +64,8 @@ class ModuleReading:
             op = view.operation
             if op.name == "func.func" and len(op.regions[0].blocks):
                 self.functions[op.attributes["sym_name"].value] = op
+            elif op.name == "sdy.mesh":
+                self.meshes[op.attributes["sym_name"].value] = op
         if "main" not in self.functions:
             found = ", ".join(self.functions) or "none"
             raise CodeError("the module has no function 'main'", code="TFW0994", note=f"functions: {found}")
@@ -145,6 +151,10 @@ class ModuleReading:
             return self._branch(op, held[0])
         if name == "stablehlo.custom_call":
             return self._custom_call(op, held)
+        if name in COLLECTIVES:
+            return COLLECTIVES[name](b, op, held, self.functions, self.ranks)
+        if name == "sdy.manual_computation":
+            return self._manual(op, held)
         near = get_close_matches(name, SERVED, n=1)
         raise UnsupportedError("it has no rule" + (f"; the nearest that has is {near[0]}" if near else ""), code="TFW0992")
 
@@ -158,6 +168,22 @@ class ModuleReading:
         if target == "Sharding":
             return held
         raise UnsupportedError(f"a call of '{target}', a function of XLA's run time", code="TFW0992")
+
+    def _manual(self, op: Any, held: Sequence[GraphValue]) -> Sequence[GraphValue]:
+        """What `jax.shard_map` becomes: each rank is given its parts, and gathers what others have of the results."""
+        told, b = manual_computation(op, self.meshes), self.builder
+        given = [
+            value if dim is None else part_of_rank(b, value, dim, told.ranks)
+            for value, dim in zip(held, told.operands, strict=True)
+        ]
+        self.ranks, outer = told.ranks, self.ranks
+        try:
+            found = self._block(op.regions[0].blocks[0], given)
+        finally:
+            self.ranks = outer
+        return [
+            value if dim is None else gathered(b, value, dim, told.ranks) for value, dim in zip(found, told.results, strict=True)
+        ]
 
     # Control flow --------------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from jax.core import Tracer
 
 from tilefw.api.errors import UsageError
 from tilefw.graph.compile_graph import compile_graph
+from tilefw.graph.node_session import NodeSession
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session
 from tilefw.graph.target_choice import TargetChoice
@@ -68,7 +69,7 @@ class CompiledCall:
     """The code for such calls, and how its results are made of what a session gives."""
 
     plan: ModelPlan
-    session: Session
+    session: Session | NodeSession
     structure: Any
     results: tuple[jax.ShapeDtypeStruct, ...]
     types: tuple[Any, ...]  # of the leaves of the arguments
@@ -79,7 +80,8 @@ class CompiledCall:
     def run(self, leaves: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         """The leaves of the result, in storage form."""
         given = {name: _stored(leaf, type) for name, leaf, type in zip(self.inputs, leaves, self.types, strict=True)}
-        found = self.session.run(given)
+        # Results of several devices are whole on each: `jax.shard_map` joins what they have.
+        found = self.session.run(given) if isinstance(self.session, Session) else self.session.run(given)[0]
         return [found[name] for name in self.outputs]
 
 
@@ -185,7 +187,7 @@ class TargetFunction:
         inputs, outputs = (
             tuple(f"{word}{place}" for place in numbers) for word, numbers in zip(("input", "output"), places, strict=True)
         )
-        session = Session(plan, **self.execution)
+        session = NodeSession(plan, **self.execution) if plan.on_node else Session(plan, **self.execution)
         return CompiledCall(plan, session, structure, types, call.types, inputs, outputs, not any(map(_is_key, types)))
 
     def _differentiable(self, call: TracedCall) -> Callable[..., Any]:
