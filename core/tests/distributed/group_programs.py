@@ -58,6 +58,19 @@ def launch_alone(node: ProcessGroupNode) -> Any:
     return x[0][0], x[1][0]
 
 
+def launch_twice_or_once(node: ProcessGroupNode) -> Any:
+    """Rank 1 launches something of its own before the kernel for which rank 0's waits."""
+    flags, result = node.zeros((1,), "int32"), node.zeros((8,))
+    source = np.ones(8, np.float32)
+    if node.rank == 1:
+        node.run([(1, node_kernels.add_to_first, (1,), (source, 5))])
+        node.run([(1, node_kernels.producer, (1,), (source, result, flags, 8, 1, 0, node.heap_bases, 8))])
+    else:
+        node.run([(0, node_kernels.consumer, (1,), (result, flags, result, 8, 8))])
+    node.barrier()
+    return result[0][0], node.results[0].kernels
+
+
 def read_nothing(node: ProcessGroupNode) -> Any:
     """Rank 1 reads what nobody has written; the group goes on after it."""
     n = 8
@@ -137,3 +150,19 @@ def killed_while_launches_run(node: ProcessGroupNode) -> Any:
         signal.setitimer(signal.ITIMER_REAL, 0.5)
     began = time.monotonic()
     return told(lambda: node.launch(node_kernels.spin, (1,), x, 10**9)), time.monotonic() - began
+
+
+def of_torch(rank: int, ranks: int, store: str) -> Any:
+    """PyTorch's group says which rank it is; tensors are arguments, on the heap and elsewhere."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    with tilefw.init_process_group("reference") as node, node.as_device():
+        x, result = torch.from_numpy(node.array(np.full(8, float(rank), np.float32))[node.rank]), torch.zeros(2, 8)
+        bases = torch.from_numpy(node.heap_bases)
+        for peer in range(2):
+            node_kernels.load_kernel[(1,)](x, result[peer], 8, node.rank, (node.rank + peer) % 2, bases, 8)
+    dist.destroy_process_group()
+    return result[:, 3].tolist()

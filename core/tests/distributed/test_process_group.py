@@ -18,7 +18,12 @@ FORK = multiprocessing.get_context("fork")  # the test's own process has loaded 
 _PLACES = Path("/proc/net/unix")
 
 
-def _member(rank: int, ranks: int, place: str, target: str, seconds: float, program: Any, args: Any, answer: Any) -> None:
+def _member(
+    rank: int, ranks: int, place: str, target: str, seconds: float, grouped: bool, program: Any, args: Any, answer: Any
+) -> None:
+    if not grouped:
+        answer.send(program(rank, ranks, *args))
+        return
     try:
         with tilefw.init_process_group(target, rank=rank, world_size=ranks, init_method=place, timeout=seconds) as node:
             answer.send(program(node, *args))
@@ -28,15 +33,16 @@ def _member(rank: int, ranks: int, place: str, target: str, seconds: float, prog
 
 def start(
     program: Callable[..., Any], *args: Any, ranks: int = 2, target: str = "reference", seconds: float = 60, place: str = "",
-    starts: int | None = None, worlds: dict[int, int] | None = None,
+    starts: int | None = None, worlds: dict[int, int] | None = None, grouped: bool = True,
 ) -> list[Any]:
-    """What the program gives back on each rank; None of one that has ended without a word. Of those ranks `starts` are started."""
+    """What the program gives back on each rank; None of one that has ended without a word. Of those ranks `starts` are started. The
+    program is given the node, or where it is not `grouped` the rank and how many there are."""
     place = place or f"tcp://test-{uuid.uuid4()}:1"
     members = []
     for rank in range(ranks if starts is None else starts):
         mine, theirs = FORK.Pipe(duplex=False)
         world = (worlds or {}).get(rank, ranks)
-        process = FORK.Process(target=_member, args=(rank, world, place, target, seconds, program, args, theirs))
+        process = FORK.Process(target=_member, args=(rank, world, place, target, seconds, grouped, program, args, theirs))
         process.start()
         theirs.close()
         members.append((process, mine))
@@ -64,6 +70,10 @@ def test_processes_launch_different_kernels_and_see_each_others_memory(target: s
 
 def test_a_rank_that_waits_elsewhere_lets_another_one_launch() -> None:
     assert start(programs.launch_alone) == [(3, 0)] * 2
+
+
+def test_a_rank_that_launches_more_often_is_waited_for() -> None:
+    assert [total for total, _ in start(programs.launch_twice_or_once)] == [12, 12]
 
 
 def test_findings_are_those_of_every_rank_and_the_group_goes_on() -> None:
@@ -155,3 +165,8 @@ def test_an_environment_that_names_no_rank_is_told(said: dict[str, str], word: s
     with pytest.raises(tilefw.KernelError, match=word) as caught:
         tilefw.init_process_group("reference")
     assert caught.value.code == "TFW0880"
+
+
+def test_ranks_of_pytorchs_own_group_are_those_of_the_node(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    assert start(programs.of_torch, str(tmp_path / "store"), grouped=False) == [[0.0, 1.0], [1.0, 0.0]]

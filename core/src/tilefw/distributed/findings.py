@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilefw.api.device import Finding, LaunchReport
 from tilefw.api.errors import CheckError
@@ -15,6 +15,13 @@ from tilefw.runtime.diagnostics import check_error, with_text
 
 _DEADLOCK = "deadlock"
 _SHOWN = 32  # waits that a message lists
+
+
+@dataclass(eq=False)
+class JointDeadlock(CheckError):
+    """A deadlock of launches at once; `ended` are the ranks all of whose launches had come to their end."""
+
+    ended: frozenset[int] = frozenset()
 
 
 def joint_error(launches: Sequence[RankLaunch], reports: Sequence[LaunchReport], heap: SymmetricHeap) -> CheckError:
@@ -34,11 +41,13 @@ def joint_error(launches: Sequence[RankLaunch], reports: Sequence[LaunchReport],
     more = [f"… and {len(waits) - _SHOWN} more"] if len(waits) > _SHOWN else []
     over = [one for one, report in zip(launches, reports, strict=True) if not report.errors]
     ended = [f"rank {one.rank}: {one.made.name} has ended" for one in over[:_SHOWN]]
-    return CheckError(
+    waiting = {one.rank for one, report in zip(launches, reports, strict=True) if report.errors}
+    return JointDeadlock(
         "deadlock: no rank can go on: each program that has not ended waits for a word that nobody changes", code=first.code,
         place=with_text(first.source or first.code_place),
         note="\n".join([*waits[:_SHOWN], *more, *ended, *differences(launches, len(heap.bases))]),
         help=f"nothing was copied back; see `tilefw explain {first.code}`", findings=findings,
+        ended=frozenset(one.rank for one in over) - waiting,
     )
 
 

@@ -10,12 +10,13 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tilefw.api.errors import InternalError, KernelError, LaunchError
-from tilefw.distributed.node import DeviceNode, element_type
+from tilefw.distributed.findings import JointDeadlock
+from tilefw.distributed.node import DeviceNode, JointResult, element_type
 from tilefw.distributed.process_group.messages import (
     Farewell,
     RankOutcome,
@@ -150,7 +151,7 @@ class Coordinator:
         os.write(self._wake, b"!")
 
     def _outcomes(self, requests: Mapping[int, RankRequest]) -> Mapping[int, RankOutcome]:
-        """By rank: all are told of an error, and else those who have launched and those who waited for no more than that."""
+        """By rank: of an error all are told, else those whose launches have ended and those who waited for no more than that."""
         try:
             seeds = {rank: request.seed for rank, request in requests.items() if request.launches}
             if len(set(seeds.values())) > 1:
@@ -160,15 +161,29 @@ class Coordinator:
                 rank: Unpacked(request.launches, request.luggage, self._node, self._memory, self._known)
                 for rank, request in sorted(requests.items())
             }
-            result = self._node.execute([one for mine in unpacked.values() for one in mine.launches], next(iter(seeds.values())))
+            over, result = self._executed(unpacked, next(iter(seeds.values())))
         except (KernelError, InternalError) as error:
             return dict.fromkeys(requests, RankOutcome(error=error))
         except BaseException as error:  # whoever waits must hear of it
             return dict.fromkeys(requests, RankOutcome(error=InternalError(f"launches of a group failed: {error!r}")))
         return {
             rank: RankOutcome(result, mine.changes()) for rank, mine in unpacked.items()
-            if requests[rank].launches or requests[rank].meeting is None
+            if rank in over and (requests[rank].launches or requests[rank].meeting is None)
         }
+
+    def _executed(self, unpacked: Mapping[int, Unpacked], seed: int) -> tuple[Collection[int], JointResult]:
+        """Run all launches: the ranks that go on, and the result. Where some wait for what a rank may launch next, whose launches
+        have ended: those alone, as they might have run before the others began."""
+        try:
+            return unpacked.keys(), self._node.execute([one for mine in unpacked.values() for one in mine.launches], seed)
+        except JointDeadlock as deadlock:
+            if not deadlock.ended:
+                raise
+            fresh = {rank: unpacked[rank] for rank in sorted(deadlock.ended)}
+            try:
+                return fresh.keys(), self._node.execute([one for mine in fresh.values() for one in mine.launches], seed)
+            except KernelError:  # they need the others, and so had no other way to end
+                raise deadlock from None
 
     def _release(self) -> None:
         """Nobody launches: who waits for launches alone goes on, and all who have come to one meeting have met."""
