@@ -38,7 +38,7 @@ class Chip(typed.Chip):
     rules: ClassVar = {f"{row}.i32": template(row, "w32") for row in ("addi", "shl", "shru")}
     table = from_dict(
         "toy", {
-            "st.shared": InstructionTraits(memory="shared", effects=True), "meet": EFFECT, "meet.all": EFFECT,
+            "st.shared": InstructionTraits(memory="shared", effects=True), "meet": EFFECT, "meet.all": EFFECT, "arrive": EFFECT,
             **dict.fromkeys(("copy", "arg", "base", "tid", "rank", "program", "peer", "addi", "shl", "shru"), PURE),
         }, typed.CLASSES,
     )
@@ -68,13 +68,16 @@ class ClusterChip(Chip):
     def cluster_barrier(self, code: Code) -> None:
         code.effect("meet.all")
 
+    def arrive_at_peer(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, predicate: Slice | None) -> None:
+        code.effect("arrive", (), [address, immediate])
+
     def peer_address(self, code: Code, address: Slice, rank: int) -> Slice:
         return code.inst("peer", "w32", address, rank)
 
 
-def _selected(chip: Chip, workgroups: int) -> list[str]:
+def _selected(chip: Chip, workgroups: int, program: str = PROGRAM) -> list[str]:
     """The opcodes of the program, in order, and the workgroups whose addresses are asked for."""
-    module = parse(PROGRAM, dialects=[Lane])
+    module = parse(program, dialects=[Lane])
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     machine = Function("f", "toy", FunctionAttributes(workgroup=(64, 1, 1), workgroups=workgroups, shared_bytes=512))
     Selector(machine, chip).function(function)
@@ -90,6 +93,16 @@ def test_each_workgroup_of_a_cluster_gets_what_is_stored_to_shared_memory():
         "meet.all", *["st.shared"] * 4, "meet.all", "meet.all",
     ]
     assert "rank" in found and "shru" in found
+
+
+def test_who_arrives_does_so_at_the_barriers_of_all_workgroups():
+    arriving = """func.func @f() {
+      %s = lane.alloc {id = 0 : i64, bytes = 16 : i64, align = 8 : i64, offset = 0 : i64, label = "s"} : () -> i32
+      lane.arrive %s {parts = "address", buffer = 0 : i64} : (i32) -> ()
+      func.return
+    }"""
+    found = _selected(ClusterChip(), 2, arriving)
+    assert [each for each in found if each.startswith(("peer", "arrive"))] == ["peer 0", "peer 1", "arrive", "arrive"]
 
 
 def test_one_workgroup_has_no_word_of_clusters():

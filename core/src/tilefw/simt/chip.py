@@ -86,7 +86,7 @@ class BulkCopy:
     """One copy of a block of an array to shared memory by the copy engine, started where `predicate` holds.
 
     `descriptor` is what `LaneChip.descriptor` gave, `places` where the block begins, as i32, innermost dim first. It completes with
-    its bytes on the counting barrier at `barrier`."""
+    its bytes on the counting barrier at `barrier`: in each of so many `workgroups`, all of a cluster."""
 
     address: Slice
     immediate: int
@@ -96,6 +96,7 @@ class BulkCopy:
     barrier_immediate: int
     predicate: Slice | None
     buffer: int
+    workgroups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +330,10 @@ class LaneChip(ABC):
         """Arrive at a barrier that counts, for so many `bytes` of copies besides, a number or a register of i32; with `copies` once
         all that the thread has started have landed."""
         raise self._absent("barriers that count", "arrive")
+
+    def arrive_at_peer(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, predicate: Slice | None) -> None:
+        """The same at a barrier in the shared memory of a workgroup of the cluster, whose address `peer_address` gave."""
+        raise self._absent("barriers that count in clusters of workgroups", "arrive_at_peer")
 
     def wait_phase(self, code: Code, address: Slice, immediate: int, parity: Slice) -> None:
         """Until the phase of a parity (a register of i32) of a barrier that counts is over."""

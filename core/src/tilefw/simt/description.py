@@ -135,6 +135,8 @@ class CopyEngine:
     each dim. What is beyond the array comes as zeros. In shared memory, from a multiple of `shared_alignment` bytes
     on, rows follow one another; those of as many bytes as one of `forms` has can have their pieces exchanged as that says. An
     engine that `stores` copies blocks to arrays as well: from places that are not negative on, and nothing of what is beyond.
+    With `clusters` one copy may go to the same place in the shared memory of all workgroups of a cluster, and completes on the
+    barrier at the same place in each.
     """
 
     rank: int
@@ -146,6 +148,7 @@ class CopyEngine:
     forms: tuple[SharedForm, ...] = ()
     shared_alignment: int = 16
     stores: bool = False
+    clusters: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,8 +253,13 @@ class LaneMachine:
 
     @property
     def threads(self) -> int:
-        """Lanes of all waves of the workgroup."""
+        """Lanes of all waves of the program."""
         return self.chip.lanes * self.waves
+
+    @property
+    def workgroup_threads(self) -> int:
+        """Lanes of the waves of one workgroup."""
+        return self.threads // self.workgroups
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -270,15 +278,17 @@ class LaneMachine:
         chip = self.chip
         if not (chip.registers and chip.processor_registers and chip.processor_shared_bytes):
             return 0
-        by_registers = chip.processor_registers // (chip.registers * self.threads)
+        by_registers = chip.processor_registers // (chip.registers * self.workgroup_threads)
         return min(by_registers, chip.processor_shared_bytes // (shared_bytes + chip.system_shared_bytes))
 
 
 def lane_machine(
     chip: ChipDescription, waves: int, workgroups: int, small: bool = False, disjoint: bool = False
 ) -> LaneMachine:
-    """The machine for programs of so many workgroups of so many waves each. Asynchronous copies, those of
-    engines too, go to a workgroup's own shared memory alone: where several have copies of a program's they are not used."""
+    """The machine for programs of so many workgroups of so many waves each. Where several have copies of a program's shared memory
+    there are copies of an engine that can go to all, and none of lanes, nor stores of an engine, which would read one."""
     if workgroups > 1:
-        chip = replace(chip, copy_bytes=(), copy_engine=None, barrier_bytes=0)
+        engine = chip.copy_engine
+        kept = replace(engine, stores=False) if engine is not None and engine.clusters else None
+        chip = replace(chip, copy_bytes=(), copy_engine=kept, barrier_bytes=chip.barrier_bytes if kept else 0)
     return LaneMachine(chip, waves * workgroups, small, workgroups, disjoint)

@@ -165,7 +165,8 @@ def _inst(inst: Inst, names: dict[Reg, str], function: str) -> str:
         operands = [f"[{uses[0]}, {{{', '.join(uses[1:-2])}}}]", _address(*uses[-2:])]
     elif opcode.startswith("cp.async.bulk.tensor"):
         to, barrier = _address(uses[0], uses[1]), _address(uses[2], uses[3])
-        operands = [to, f"[{uses[4]}, {{{', '.join(uses[5:])}}}]", barrier]
+        places, mask = (uses[5:-1], uses[-1:]) if opcode.endswith(".multicast::cluster") else (uses[5:], [])
+        operands = [to, f"[{uses[4]}, {{{', '.join(places)}}}]", barrier, *mask]
     elif base in _FORMS and not opcode.startswith(_PLAIN):
         operands = _FORMS[base](opcode, defs, uses)
     else:
@@ -195,6 +196,13 @@ def _matrix(opcode: str, defs: Sequence[str], uses: Sequence[str]) -> list[str]:
     return found
 
 
+def _mbarrier(defs: Sequence[str], uses: Sequence[str]) -> list[str]:
+    """The operands of an operation on a barrier: its result, or the sink for it, the address, and the rest."""
+    if uses[0] == "_":
+        return ["_", _address(uses[1], uses[2]), *uses[3:]]
+    return [*defs, _address(uses[0], uses[1]), *uses[2:]]
+
+
 def _warpgroup(opcode: str, defs: Sequence[str], uses: Sequence[str]) -> list[str]:
     """A warpgroup's product: D in braces, A's descriptor or its registers in braces, and the rest."""
     if not defs:
@@ -210,7 +218,7 @@ _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "atom": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
     "red": lambda opcode, defs, uses: [_address(uses[0], uses[1]), *uses[2:]],
     "cp": lambda opcode, defs, uses: [_address(*uses[i : i + 2]) for i in range(0, min(len(uses), 4), 2)] + list(uses[4:]),
-    "mbarrier": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
+    "mbarrier": lambda opcode, defs, uses: _mbarrier(defs, uses),
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).
     "ldmatrix": lambda opcode, defs, uses: ["{" + ", ".join(defs) + "}", _address(uses[0], uses[1])],
     "stmatrix": lambda opcode, defs, uses: [_address(uses[0], uses[1]), "{" + ", ".join(uses[2:]) + "}"],

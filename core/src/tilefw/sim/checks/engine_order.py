@@ -285,8 +285,11 @@ class EngineOrder(Check):
             slot, wave = number // waves, number % waves
             key, group = (_CLUSTERS, int(batch.workgroups[slot // members * members])), int(batch.workgroups[slot])
             if passed:
-                self._learn(batch, slot, wave, self._released.get(key, {}))
+                told = self._released.get(key, {})
+                self._learn(batch, slot, wave, told)
                 self._learn_events(batch, slot, wave, key)
+                if group in told:  # from here on the clocks of those who do the same are the same, as behind a workgroup's barrier
+                    batch.clocks[slot, wave, wave] = max(batch.clocks[slot, wave, wave], told[group].max() + 1)
             elif order == "relaxed":  # what fences before it have released it tells as well
                 join_clocks(self._released.setdefault(key, {}), self._fenced.get(group, {}))
             else:

@@ -41,7 +41,7 @@ def shared_layouts(function: FuncOp, assignment: Assignment, machine: LaneMachin
             uses[buffer_of(op.view, op)].readers += _readers(op, assignment, machine.chip)
         elif isinstance(op, StoreSharedOp):
             uses[buffer_of(op.view, op)].writers.append(assignment.layouts[op])
-        elif isinstance(op, CopyOp | CopyBlockOp):
+        elif isinstance(op, CopyOp | CopyBlockOp) and machine.chip.copy_bytes:  # else an engine makes it, as its reader has it
             layout = assignment.layouts[op]
             uses[buffer_of(op.view, op)].copies.append((layout, assignment.accesses.access_width(op, layout)))
     filled = dict(assignment.copies.buffers)

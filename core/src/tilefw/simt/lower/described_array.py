@@ -42,10 +42,10 @@ class BlockArray:
 
 
 def engine_of(machine: LaneMachine, op: Operation) -> CopyEngine | None:
-    """The engine that may make a copy at the place of an op: one that counting barriers tell of, in one workgroup, whose phases
+    """The engine that may make a copy at the place of an op: one that counting barriers tell of, whose phases
     are counted in the function and in its counted loops."""
     chip = machine.chip
-    if chip.copy_engine is None or not chip.barrier_bytes or machine.workgroups > 1:
+    if chip.copy_engine is None or not chip.barrier_bytes:
         return None
     around = op.parent_op()
     while isinstance(around, ForOp):

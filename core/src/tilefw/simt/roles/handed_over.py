@@ -55,6 +55,8 @@ def why_not(
     """What keeps a loop from being divided; None where nothing does. `copying` are all loops that copy to shared memory."""
     if not accesses.machine.chip.barrier_bytes:
         return "the chip has no barriers that count"
+    if accesses.machine.workgroups > 1:
+        return "a cluster of workgroups makes the program"
     if any(op is not loop and isinstance(op, ForOp) and wants_roles(op) and _has_loads(op) for op in nested_ops(function)):
         return "several loops of a kernel want roles"
     if any(other is not loop for other in copying):

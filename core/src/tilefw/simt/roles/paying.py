@@ -13,26 +13,19 @@ step, and the unit idles meanwhile. With roles each group waits for what it need
 
 from __future__ import annotations
 
-import math
-
-from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 
 from tilefw.simt.assign.accesses import Accesses
-from tilefw.simt.description import CopyEngine
-from tilefw.simt.lower.described_array import array_of, engine_of
+from tilefw.simt.lower.described_array import engine_of
 from tilefw.simt.roles.handed_over import registers_wanted
-from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.engine_copies import is_the_engines
 from tilefw.simt.software_pipeline.invariants_to_shared import bytes_wanted
 from tilefw.simt.software_pipeline.plan import LoadChain, Plan, PrefetchStorage, candidates
-from tilefw.simt.software_pipeline.unit_products import is_for_units
-from tilefw.tile import types
-from tilefw.tile.dialect.block_ops import LoadBlockOp
 
 _GROUPS, _SLOTS = 2, 3
 
 
-def pays(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
+def pays(loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
     """Whether dividing the loop is a gain, as far as its plan tells."""
     machine = accesses.machine
     engine, units = engine_of(machine, loop), [atom.waves for atom in machine.chip.atoms if atom.asynchronous]
@@ -42,16 +35,7 @@ def pays(function: FuncOp, loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
         return False
     if set(plan[0].loads) != set(candidates(loop)):
         return False
-    return all(_is_the_engines(function, load, engine, accesses) for load in plan[0].loads) and _is_alone(loop, plan[0], accesses)
-
-
-def _is_the_engines(function: FuncOp, load: Load, engine: CopyEngine, accesses: Accesses) -> bool:
-    """Whether the engine surely makes the copies of a load, for units that run by themselves."""
-    array = array_of(function, accesses.facts, load, engine) if isinstance(load, LoadBlockOp) else None
-    if array is None or not is_for_units(load, array.order[0], accesses.machine):
-        return False
-    shape, size = types.shape_of(load.result.type), types.dtype_of(load.result.type).storage_bits // 8
-    return shape[array.order[1]] <= engine.extent and math.prod(shape) * size % engine.shared_alignment == 0
+    return all(is_the_engines(load, engine, accesses) for load in plan[0].loads) and _is_alone(loop, plan[0], accesses)
 
 
 def _is_alone(loop: ForOp, chain: LoadChain, accesses: Accesses) -> bool:
@@ -62,5 +46,5 @@ def _is_alone(loop: ForOp, chain: LoadChain, accesses: Accesses) -> bool:
     taken = ring + bytes_wanted(loop, machine) + chip.system_shared_bytes
     by_memory = chip.processor_shared_bytes // taken if chip.processor_shared_bytes else 1
     each = max(1, registers_wanted(loop, accesses))
-    by_registers = chip.processor_registers // (each * machine.threads) if chip.processor_registers else 1
+    by_registers = chip.processor_registers // (each * machine.workgroup_threads) if chip.processor_registers else 1
     return min(by_memory, by_registers) <= 1

@@ -27,7 +27,7 @@ class BulkCopySelection:
         places = tuple(self.values.element(value, 0) for value in op.at)
         self.chip.bulk_copy(self.code, BulkCopy(
             address, immediate, self.memory.register(op.needed("descriptor"), 0), places, barrier, barrier_immediate,
-            when, op.buffer,
+            when, op.buffer, self.memory.cluster.workgroups,
         ))
 
     def store(self, op: lane.BulkStoreOp) -> None:

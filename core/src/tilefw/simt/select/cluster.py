@@ -3,7 +3,9 @@
 To lowering the cluster is one workgroup of all its waves. Here its threads are counted through the workgroups; the workgroups of a
 program are neighbours along the first axis of the grid; a barrier is the cluster's. Each workgroup has a copy of the program's
 shared memory: whoever stores stores to all copies, so that everybody reads in its own. A store is seen behind the next barrier,
-as in one workgroup. Nobody stores before all workgroups have begun, and none ends while another may still store to it.
+as in one workgroup. Nobody stores before all workgroups have begun, and none ends while another may still store to it. Barriers
+that count are shared in this way too: each workgroup makes its own, who arrives does so at all of them and waits at its own, and a
+copy of an engine goes to all workgroups and completes at the barrier of each.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilefw.api.integers import log2
+from tilefw.machine.inst import Slice
 from tilefw.simt.chip import LaneAccess, LaneChip
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Code, Element
@@ -63,11 +66,12 @@ class ClusterSelection:
         if self.workgroups > 1:
             self.barrier()
 
+    def peers(self, address: Slice) -> Sequence[Slice]:
+        """What stands at an address of the program's shared memory, in each workgroup's copy (`LaneChip.peer_address`)."""
+        return [self.chip.peer_address(self.code, address, rank) for rank in range(self.workgroups)]
+
     def stores(self, access: LaneAccess) -> Sequence[LaneAccess]:
         """The stores by which all of the program see one: of shared memory, one to each workgroup's."""
         if self.workgroups == 1 or access.space != "shared":
             return (access,)
-        return [
-            replace(access, space=PEERS, address=self.chip.peer_address(self.code, access.address, rank))
-            for rank in range(self.workgroups)
-        ]
+        return [replace(access, space=PEERS, address=address) for address in self.peers(access.address)]

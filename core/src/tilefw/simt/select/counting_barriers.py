@@ -18,9 +18,10 @@ class CountingBarrierSelection:
         self.memory = memory
         self.code: Code = memory.code
         self.chip = memory.chip
+        self.cluster = memory.cluster
 
     def begin(self, op: lane.BeginBarriersOp) -> None:
-        """The first thread makes them."""
+        """The first thread of each workgroup makes its own."""
         code, chip = self.code, self.chip
         first = code("eqi.i32", chip.thread_id(code), code.i32(0))
         base, offset = code.displacement(self.memory.register(op.operands[0], 0))
@@ -35,8 +36,13 @@ class CountingBarrierSelection:
         base, offset = self.code.displacement(self.memory.register(op.address, 0))
         when, announced = self.memory.guard(op.part("when"), 0), op.part("announced")
         number = op.bytes if announced is None else self.memory.register(announced, 0)
-        if when is None or isinstance(when, Slice):
+        if not (when is None or isinstance(when, Slice)):
+            return
+        if self.cluster.workgroups == 1:
             self._act(lambda: self.chip.arrive(self.code, base, offset, number, op.copies, when))
+            return
+        for peer in self.cluster.peers(base):
+            self._act(lambda peer=peer: self.chip.arrive_at_peer(self.code, peer, offset, number, when))
 
     def wait(self, op: lane.WaitPhaseOp) -> None:
         """Until the phase is over."""

@@ -2,7 +2,8 @@
 
 A copy takes a few bytes at least. Where a chip puts what a wave copies in one piece, elements stay in shared memory as they stand
 in global memory: so copies serve dots that read rows of k, and others where the chip transposes as it reads. A load that waits for
-its registers waits for the copies before it too, so there all matrices of a loop are copied, or none.
+its registers waits for the copies before it too, so there all matrices of a loop are copied, or none. Where lanes have no copies of
+their own, as in clusters, an engine may still have.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from xdsl.ir import SSAValue
 from tilefw.simt.assign.accesses import Accesses
 from tilefw.simt.assign.copies import fills_waves
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower.described_array import engine_of
 from tilefw.simt.software_pipeline.address_slice import Load
+from tilefw.simt.software_pipeline.engine_copies import is_the_engines
 from tilefw.simt.software_pipeline.other_values import fills
 from tilefw.tile import types
 from tilefw.tile.dialect.dot_op import DotOp
@@ -27,12 +30,18 @@ def copied(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
     """Those of the loads that copies make."""
     chip = accesses.machine.chip
     if not chip.copy_bytes:
-        return []
+        return _by_engine(loads, accesses)
     if not chip.copies_consecutive:
         least = max(_NARROWEST, min(chip.copy_bytes))
         return [load for load in loads if _bytes(load, accesses.coalesced(load), accesses) >= least]
     matrices = [load for load in loads if len(types.shape_of(load.result.type)) > 1]
     return matrices if all(_in_one_piece(load, accesses) for load in matrices) else []
+
+
+def _by_engine(loads: Sequence[Load], accesses: Accesses) -> list[Load]:
+    """The loads where an engine makes the copies of all, and lanes none."""
+    engine = engine_of(accesses.machine, loads[0]) if loads else None
+    return [] if engine is None or not all(is_the_engines(load, engine, accesses) for load in loads) else list(loads)
 
 
 def _bytes(load: Load, layout: LinearLayout, accesses: Accesses) -> int:

@@ -101,7 +101,7 @@ class PipelineLoops(ModulePass):
             if late:
                 stage(loop, late, self.machine)
             wanted = wants_roles(loop)
-            if wanted or pays(function, loop, found, accesses):
+            if wanted or pays(loop, found, accesses):
                 problem = why_not(function, loop, found, accesses, copying)
                 if problem is None:
                     hand_over(loop, found[0])

@@ -18,7 +18,7 @@ _SWIZZLED_ROWS = (128, 64, 32)
 _ENGINE = CopyEngine(
     rank=5, extent=256, alignment=16, element_bytes=(1, 2, 4, 8), descriptor_bytes=BYTES, descriptor_alignment=ALIGNMENT,
     forms=tuple(SharedForm(size, True) for size in _SWIZZLED_ROWS), shared_alignment=128,
-    stores=True,
+    stores=True, clusters=True,
 )
 
 
@@ -39,7 +39,10 @@ def copy(code: Code, made: BulkCopy) -> None:
     operands: list[Operand] = [
         made.address, made.immediate, made.barrier, made.barrier_immediate, made.descriptor, *places,
     ]
-    code.effect(_COPY.format(len(places)), (), operands, predicate=made.predicate, buffer=made.buffer)
+    opcode = _COPY.format(len(places))
+    if made.workgroups > 1:
+        opcode, operands = f"{opcode}.multicast::cluster", [*operands, (1 << made.workgroups) - 1]
+    code.effect(opcode, (), operands, predicate=made.predicate, buffer=made.buffer)
 
 
 def store(code: Code, made: BulkStore) -> None:

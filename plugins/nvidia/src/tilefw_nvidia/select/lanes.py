@@ -287,6 +287,9 @@ class PtxChip(LaneChip):
     def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
         mbarrier.arrive(code, address, immediate, bytes, copies, predicate)
 
+    def arrive_at_peer(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, predicate: Slice | None) -> None:
+        mbarrier.arrive_at_peer(code, address, immediate, bytes, predicate)
+
     def wait_phase(self, code: Code, address: Slice, immediate: int, parity: Slice) -> None:
         mbarrier.wait(code, address, immediate, parity)
 

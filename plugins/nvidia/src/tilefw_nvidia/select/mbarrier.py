@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw.api.machine import Slice
+from tilefw.api.machine import Operand, Slice
 from tilefw.api.simt import Code
 
 BYTES = 8  # of the opaque object, at a multiple of that
@@ -10,8 +10,14 @@ GROUP = 1  # the number of the named barrier of a group of warps; the workgroup'
 
 
 def begin(code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
-    """Make one."""
+    """Make one, which a cluster's other workgroups see behind its barrier (PTX ISA, fence: mbarrier_init)."""
     code.effect("mbarrier.init.shared.b64", (), [address, immediate, count], predicate=predicate)
+    if _in_cluster(code):
+        code.effect("fence.mbarrier_init.release.cluster", predicate=predicate)
+
+
+def _in_cluster(code: Code) -> bool:
+    return code.function.attributes.workgroups > 1
 
 
 def arrive(code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
@@ -26,11 +32,21 @@ def arrive(code: Code, address: Slice, immediate: int, bytes: int | Slice, copie
         code.effect("mbarrier.arrive.shared.b64", [state], [address, immediate], predicate=predicate)
 
 
+def arrive_at_peer(code: Code, address: Slice, immediate: int, bytes: int | Slice, predicate: Slice | None) -> None:
+    """Arrive at one of a workgroup of the cluster."""
+    operands: list[Operand] = ["_", address, immediate]
+    if bytes:
+        code.effect("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64", (), [*operands, bytes], predicate=predicate)
+    else:
+        code.effect("mbarrier.arrive.release.cluster.shared::cluster.b64", (), operands, predicate=predicate)
+
+
 def wait(code: Code, address: Slice, immediate: int, parity: Slice) -> None:
-    """Ask until it is so; each time the hardware suspends the thread for a while."""
+    """Ask until it is so; each time the hardware suspends the thread for a while. Arrivals of a cluster are acquired too."""
     again, passed = code.label("again"), code.new_register("i1")
     code.start(again)
-    code.effect("mbarrier.try_wait.parity.shared.b64", [passed], [address, immediate, parity])
+    order = ".acquire.cluster" if _in_cluster(code) else ""
+    code.effect(f"mbarrier.try_wait.parity{order}.shared.b64", [passed], [address, immediate, parity])
     code.chip.branch_if(code, passed, again, True)  # type: ignore[attr-defined]
     code.start(code.label("passed"))
 
