@@ -145,3 +145,25 @@ def test_two_sessions_are_open_on_one_node_at_once():
     with NodeSession(plan) as one, NodeSession(plan) as other:
         for session in (one, other, one):
             assert all(np.array_equal(outputs["y"], WANTED) for outputs in session.run({"x": X}))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_by_parts_of_several_weights_are_one_product(axis):
+    """Queries, keys and values: the merged weight has each rank's columns together, or all columns of each rank's rows."""
+    rows, widths = 8, (12, 8, 16)
+    weights = [numbers((rows, width), seed) for seed, width in enumerate(widths)]
+    b = ModuleBuilder()
+    x = b.input("x", "fp32", (4, rows))
+    left = b.part(x, 1, RANKS) if axis == 0 else x
+    for number, weight in enumerate(weights):
+        found = b.matmul(left, b.part(b.constant(weight, "fp32"), axis, RANKS))
+        b.output(f"y{number}", b.collective("all_reduce", found, RANKS))
+    module = b.module()
+    given = numbers((4, rows), 9)
+    wanted = run_on_ranks(module.clone(), [given.astype(np.float64)])
+    plan = compile_graph(kernel_graph(module), "reference")
+    assert sum(step.transfer is None and "contract" in step.label for step in plan.steps) == 1
+    with NodeSession(plan) as session:
+        for outputs, due in zip(session.run({"x": given}), wanted, strict=True):
+            for array, values in zip(outputs.values(), due, strict=True):
+                np.testing.assert_array_equal(array, values)

@@ -1,7 +1,8 @@
 """Products of one tensor by several constants as one product: their constants stand behind each other, each result is a slice.
 
 Queries, keys and values of attention are such siblings. A bias that each adds is merged with them. A reshape that splits the merged
-dim goes before the slice, so that what reads it reads the merged result in place.
+dim goes before the slice, so that what reads it reads the merged result in place. Of a model of several ranks the constants may be
+parts: the merged constant has each rank's parts behind each other, and is divided as they were.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tilefw.graph.dialect.combining_ops import ContractOp
 from tilefw.graph.dialect.elements import StoredElements, tensor
 from tilefw.graph.dialect.moving_ops import GraphReshapeOp, ViewOp
 from tilefw.graph.dialect.pointwise_ops import GraphConstantOp, MapOp
+from tilefw.graph.dialect.rank_ops import PartOp
 from tilefw.graph.dialect.served_nodes import hand_on
 from tilefw.graph.fuse.choice import FEWEST_LAUNCHES, FusionChoice, part_of
 from tilefw.graph.fuse.contract import with_views
@@ -46,16 +48,18 @@ class SiblingProduct:
     constant: GraphConstantOp
     axis: int
     bias: BiasAddition | None
+    part: PartOp | None = None  # that the product takes of the constant
 
     @property
     def key(self) -> tuple[object, ...]:
         """What siblings have in common."""
-        shape = list(types.shape_of(self.constant.result.type))
+        shape = list(types.shape_of(self.op.right.type))
         shape[self.axis] = 0
         sizes = [0 if d == self.dim else size for d, size in enumerate(self.op.extents)]
         kinds = types.element_of(self.op.left.type), types.element_of(self.op.result.type)
         added = None if self.bias is None else self.bias.view.map
-        return (self.op.left, self.op.left_map, self.op.right_map, tuple(shape), tuple(sizes), kinds, self.axis, added)
+        divided = None if self.part is None else (self.part.axis, self.part.ranks)
+        return (self.op.left, self.op.left_map, self.op.right_map, tuple(shape), tuple(sizes), kinds, self.axis, added, divided)
 
     @property
     def dim(self) -> int:
@@ -65,7 +69,7 @@ class SiblingProduct:
     def ops(self) -> list[Operation]:
         """The product, its constant, and what adds a bias."""
         added = [] if self.bias is None else [self.bias.op, self.bias.view, self.bias.constant]
-        return [self.op, self.constant, *added]
+        return [self.op, self.constant, *([] if self.part is None else [self.part]), *added]
 
     @property
     def last(self) -> SSAValue:
@@ -127,7 +131,9 @@ def _whole(value: SSAValue) -> SSAValue:
 
 def _product(op: ContractOp) -> SiblingProduct | None:
     """The contraction as one that may have siblings; None for another."""
-    constant, last = op.right.owner, types.rank_of(op.result.type) - 1
+    right, last = op.right.owner, types.rank_of(op.result.type) - 1
+    part = right if isinstance(right, PartOp) else None
+    constant = right if part is None else part.source.owner
     if not isinstance(constant, GraphConstantOp) or last < 0 or any(factors[last] for factors, _ in rows_of(op.left_map.data)):
         return None
     walked = [(k, factors, offset) for k, (factors, offset) in enumerate(rows_of(op.right_map.data)) if factors[last]]
@@ -135,9 +141,9 @@ def _product(op: ContractOp) -> SiblingProduct | None:
         return None
     axis, factors, offset = walked[0]
     alone = not offset and factors[last] == 1 and sum(map(bool, factors)) == 1
-    if not alone or types.shape_of(constant.result.type)[axis] != op.extents[last]:
+    if not alone or types.shape_of(op.right.type)[axis] != op.extents[last]:
         return None
-    return SiblingProduct(op, constant, axis, _bias(op, last))
+    return SiblingProduct(op, constant, axis, _bias(op, last), part)
 
 
 def _bias(op: ContractOp, last: int) -> BiasAddition | None:
@@ -161,7 +167,7 @@ def _merge(family: Sequence[SiblingProduct]) -> None:
     start = first.op
     widths = [one.op.extents[first.dim] for one in family]
     sizes = [sum(widths) if d == first.dim else size for d, size in enumerate(first.op.extents)]
-    weights = _before(start, _joined([one.constant for one in family], first.axis))
+    weights = _weights(family, start)
     shape = tuple(sizes[: first.dim + 1])
     product = ContractOp.create(
         operands=[first.op.left, weights], result_types=[_typed(shape, first.op.result)],
@@ -186,6 +192,20 @@ def _merge(family: Sequence[SiblingProduct]) -> None:
         if one.bias is not None:
             _erase(one.bias.op)
         _erase(one.op)
+
+
+def _weights(family: Sequence[SiblingProduct], start: Operation) -> SSAValue:
+    """The constants of a family as one, of parts a part."""
+    first, constants = family[0], [one.constant for one in family]
+    if first.part is None:
+        return _before(start, _joined(constants, first.axis))
+    along = first.part.axis.value.data == first.axis
+    whole = _before(start, _joined(constants, first.axis, first.part.ranks.value.data if along else 1))
+    shape = list(types.shape_of(first.op.right.type))
+    shape[first.axis] = sum(one.op.extents[first.dim] for one in family)
+    return _before(start, PartOp.create(
+        operands=[whole], properties=dict(first.part.properties), result_types=[_typed(tuple(shape), whole)]
+    ))
 
 
 def _slice(
@@ -220,11 +240,12 @@ def _window(source: SSAValue, dim: int, offset: int, shape: tuple[int, ...], bef
     return _before(before, made)
 
 
-def _joined(constants: Sequence[GraphConstantOp], axis: int) -> GraphConstantOp:
-    """Constants behind each other along an axis."""
+def _joined(constants: Sequence[GraphConstantOp], axis: int, ranks: int = 1) -> GraphConstantOp:
+    """Constants behind each other along an axis, the parts of each rank before those of the next."""
     size = types.dtype_of(constants[0].result.type).storage_bits // 8
     arrays = [np.frombuffer(one.value.data, np.uint8).reshape(*types.shape_of(one.result.type), size) for one in constants]
-    joined = np.ascontiguousarray(np.concatenate(arrays, axis))
+    parts = [np.split(array, ranks, axis) for array in arrays]
+    joined = np.ascontiguousarray(np.concatenate([own[rank] for rank in range(ranks) for own in parts], axis))
     joined.flags.writeable = False
     type = _typed(joined.shape[:-1], constants[0].result)
     return GraphConstantOp.create(properties={"value": StoredElements(joined.reshape(-1).data)}, result_types=[type])
