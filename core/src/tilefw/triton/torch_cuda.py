@@ -15,7 +15,7 @@ from typing import Any
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.triton import chip, torch_autocast, torch_memory
-from tilefw.triton.one_device import require_first
+from tilefw.triton.one_device import devices, require_first
 
 # What PyTorch says that it was built with, by Triton's name of the chip's backend: releases of the time of Triton 3.9.
 _BUILT_WITH = {"cuda": {"cuda": "12.8", "hip": None}, "hip": {"cuda": None, "hip": "7.0.0"}}
@@ -164,7 +164,7 @@ def _unrecorded(*args: Any, **keywords: Any) -> Iterator[None]:
 _REPLACED: Mapping[str, Any] = {
     "CUDAGraph": CapturedGraph, "Event": HostEvent, "ExternalStream": HostStream, "Stream": HostStream, "_lazy_init": _nothing,
     "can_device_access_peer": _always(False), "current_device": _always(0), "current_stream": current_stream,
-    "default_stream": current_stream, "device": DeviceContext, "device_count": _always(1), "device_of": DeviceContext,
+    "default_stream": current_stream, "device": DeviceContext, "device_count": devices, "device_of": DeviceContext,
     "_DeviceGuard": DeviceContext, "_exchange_device": _always(0), "_maybe_exchange_device": _always(0),
     "get_device_capability": get_device_capability, "get_device_name": get_device_name,
     "get_device_properties": get_device_properties, "graph": CapturedGraph, "init": _nothing, "ipc_collect": _nothing,
@@ -178,7 +178,7 @@ _RANGES: Mapping[str, Any] = {  # of `torch.cuda.nvtx`: nobody records them
 }
 _ACCELERATOR: Mapping[str, Any] = {
     "current_device_idx": _always(0), "current_device_index": _always(0), "current_stream": current_stream,
-    "device_count": _always(1), "is_available": _always(True), "set_device_idx": require_first,
+    "device_count": devices, "is_available": _always(True), "set_device_idx": require_first,
     "set_device_index": require_first, "set_stream": _nothing, "synchronize": _nothing,
 }
 

@@ -18,7 +18,7 @@ from typing import Any
 from tilefw.runtime.arguments.registered import ALIGNMENT, register
 from tilefw.runtime.arguments.unwritten import mark_memory
 from tilefw.runtime.checks.program_checks import UNINITIALISED
-from tilefw.triton import torch_autocast, torch_cuda, torch_library, torch_saved
+from tilefw.triton import torch_autocast, torch_cuda, torch_distributed, torch_library, torch_saved
 from tilefw.triton.one_device import require_first
 
 _GPU = "cuda"  # as PyTorch calls the GPUs of every vendor
@@ -54,6 +54,8 @@ def _put_beside(torch: ModuleType, mode: Any) -> None:
     put(*torch_saved.checks_of_recomputed(torch))
     put(torch.Tensor, {"record_stream": lambda tensor, stream: None})  # a stream of ours is none of PyTorch's
     put(torch, _default_device(torch))
+    for module, names in torch_distributed.replaced(torch):
+        put(module, names)
     for module, load in torch_saved.loading(torch).items():
         put(module, {"load": load})
 

@@ -19,7 +19,7 @@ import numpy as np
 import tilefw
 from tilefw.api.errors import UnsupportedError
 from tilefw.runtime.arguments.arrays import torch_element
-from tilefw.triton.absent import StandInModule
+from tilefw.triton.absent import Absent, StandInModule
 from tilefw.triton.iris import device_functions
 
 _UTILITIES = Path("iris", "util.py")
@@ -71,10 +71,17 @@ class IrisProcess:
         """A line that begins with the rank."""
         print(f"[Iris] [{self.cur_rank}/{self.num_ranks}] {message}")
 
-    log_stats = log
+    log_stats = info = warning = error = log
 
-    def log_debug(self, message: object) -> None:
+    def debug(self, message: object) -> None:
         """Nothing."""
+
+    log_debug = debug
+
+    def __getattr__(self, name: str) -> Absent:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(f"iris.iris().{name}")
 
     # --- allocations, which every rank makes in the same order -------------------------------------------------------------------
 
