@@ -193,6 +193,28 @@ def test_copies_need_their_wait_and_their_barrier(wait, barrier, checks):
         assert (out == x ^ 32).all()
 
 
+PARTIAL_COPY = """
+    st.global.u32 [%d8], %r0;
+    {barrier}
+    mov.u32 %r1, tile;
+    mad.lo.u32 %r2, %r0, 4, %r1;
+    xor.b32 %r3, %r0, 32;
+    mad.wide.u32 %d9, %r3, 4, %d0;
+    cp.async.ca.shared.global [%r2], [%d9], 4, {amount};
+    cp.async.wait_all;
+    ret;
+"""
+
+
+@pytest.mark.parametrize("amount", [4, 2, 3])
+def test_a_copy_of_a_part_reads_its_source_as_a_whole_one_does(amount):
+    top = ".shared .align 16 .b8 tile[256];"
+    for barrier, checks in (("bar.sync 0;", set()), ("", {"races"})):
+        text = kernel(ADDRESS + PARTIAL_COPY.format(barrier=barrier, amount=amount), top=top)
+        report, _ = run(text, np.zeros(64, np.uint32), block=64)
+        assert {f.check for f in report.findings} == checks
+
+
 def test_an_endless_kernel_ends_by_its_budget():
     report, _ = run(kernel("L: bra L;", pointers=0), budget=100_000)
     assert [f.code for f in report.findings] == ["TFW0810"]

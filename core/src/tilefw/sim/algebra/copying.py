@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -57,25 +57,17 @@ class CopyingLanes(MemoryLanes):
     ) -> tuple[Array, Array | None]:
         """Data (and poison) of every acting lane, zero beyond what is asked for."""
         shape = self.frame.shape
-        amount = np.broadcast_to(np.uint32(size) if source_size is None else np.minimum(source_size, np.uint32(size)), shape)
         raw = np.zeros(shape, dtype=ELEMENTS[size])
         poison = None
-        whole = mask & (amount == size)
-        pieces = self.pieces(space, source, size, "read", whole) if whole.any() else []
-        for observe in self.observers.copy_read if pieces else ():
-            observe(self, Access(space, pieces, size, "read"))
-        for piece in pieces:
-            raw[piece.lanes] = gather(piece.region, piece.index, size)
-            if piece.region.poison is not None and self.observers.follows_undefined:
-                poison = np.zeros(shape, dtype=ELEMENTS[size]) if poison is None else poison
-                poison[piece.lanes] = gather_poison(piece.region, piece.index, size)
-        raw_bytes = raw[..., None].view(np.uint8)
-        ragged = mask & (amount != size) & (amount != 0)
-        for offset in range(size) if ragged.any() else []:
-            part = ragged & (amount > offset)
-            if part.any():
-                for piece in self.pieces(space, source.astype(np.uint64) + np.uint64(offset), 1, "read", part):
-                    raw_bytes[..., offset][piece.lanes] = gather(piece.region, piece.index, 1)
+        for offset, unit, part in _parts_of_source(size, source_size, mask):
+            pieces = self.pieces(space, source.astype(np.uint64) + np.uint64(offset) if offset else source, unit, "read", part)
+            for observe in self.observers.copy_read:
+                observe(self, Access(space, pieces, unit, "read"))
+            for piece in pieces:
+                _element(raw, unit, offset)[piece.lanes] = gather(piece.region, piece.index, unit)
+                if piece.region.poison is not None and self.observers.follows_undefined:
+                    poison = np.zeros(shape, dtype=ELEMENTS[size]) if poison is None else poison
+                    _element(poison, unit, offset)[piece.lanes] = gather_poison(piece.region, piece.index, unit)
         return raw[mask], None if poison is None else poison[mask]
 
     def commit_group(self) -> None:
@@ -105,3 +97,29 @@ class CopyingLanes(MemoryLanes):
         for copy, committed in self.batch.copies.leave():
             for observe in self.observers.copy_left:
                 observe(self, copy, committed)
+
+
+def _parts_of_source(size: int, source_size: Array | None, mask: Array) -> Iterator[tuple[int, int, Array]]:
+    """What lanes of `mask` read of a source of `size` bytes, of which they ask for `source_size`: all of it at once, or so many
+    bytes at once that all other amounts are multiples of them. (Offset, bytes, lanes)."""
+    if source_size is None:
+        yield 0, size, mask
+        return
+    amount = np.broadcast_to(np.minimum(source_size, np.uint32(size)), mask.shape)
+    whole = mask & (amount == size)
+    if whole.any():
+        yield 0, size, whole
+    ragged = mask & (amount != size) & (amount != 0)
+    if not ragged.any():
+        return
+    amounts = int(np.bitwise_or.reduce(amount[ragged]))
+    unit = amounts & -amounts
+    for offset in range(0, size, unit):
+        part = ragged & (amount > offset)
+        if part.any():
+            yield offset, unit, part
+
+
+def _element(values: Array, unit: int, offset: int) -> Array:
+    """Of each value the element of `unit` bytes that begins at an offset, as a view."""
+    return values[..., None].view(ELEMENTS[unit])[..., offset // unit]

@@ -105,7 +105,7 @@ class Races(Synchronisation, EngineOrder):
     def _compiled_access(self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, values: Array | None) -> bool:
         """A weak load or store in compiled form; false where it has none, and nothing has changed."""
         places, site = piece.region.races, lanes.instruction.index
-        if not self._compiled.ready(kind) or self._units or self._known or not isinstance(places, LastAccesses):
+        if not self._has_compiled_form(kind, lanes.batch, piece.region) or not isinstance(places, LastAccesses):
             return False
         event = self._settled.get(site)
         stamps = event if event is not None and piece.region is lanes.batch.memory.region("shared") else None
@@ -121,6 +121,12 @@ class Races(Synchronisation, EngineOrder):
             me = (actor[:, None], clock[:, None], group[:, None], wave[:, None])
             self._check_together(lanes, piece, size, kind, _by_lane(lanes, piece, values), places, granules, me)
         return answer != NOT_HERE
+
+    def _has_compiled_form(self, kind: AccessKind, batch: Batch, region: Region) -> bool:
+        """Compiled forms know nothing of what workgroups have acquired of each other; in shared memory none meets another one."""
+        if self._units or (self._known and region is not batch.memory.region("shared")):
+            return False
+        return self._compiled.ready(kind)
 
     def _plain_access(
         self, lanes: NumpyLanes, piece: Piece, size: int, kind: AccessKind, strong: bool, values: Array | None
@@ -198,7 +204,7 @@ class Races(Synchronisation, EngineOrder):
     def _compiled_copy(self, batch: Batch, copy: Copy, lands: bool) -> bool:
         """A copy that begins or `lands` in compiled form; false where it has none, and nothing has changed."""
         places = copy.destination.races
-        if not self._compiled.ready("write") or self._units or self._known or not isinstance(places, LastAccesses):
+        if not self._has_compiled_form("write", batch, copy.destination) or not isinstance(places, LastAccesses):
             return False
         waves, site = Waves.of_threads(batch, copy.thread), copy.instruction.index
         return self._compiled.write(waves, places, copy.index, copy.size, site, checks=not lands, notes=lands) != NOT_HERE
