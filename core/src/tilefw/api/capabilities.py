@@ -97,6 +97,11 @@ _ATOMIC: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("xchg", (*_WORDS, *_WIDE), "values exchanged"),
     ("cas", ("int16", *_WORDS, *_HALVES, *_WIDE), "values exchanged if memory holds an expected one"),
 )
+# What is loaded is combined elsewhere than in memory, so that floats of 16 bits have every kind that floats have.
+_MULTICAST = tuple(
+    (kind, (*_WORDS, *_HALVES, *_WIDE) if "fp32" in types else types, doc) for kind, types, doc in _ATOMIC
+    if kind not in ("xchg", "cas")
+)
 
 _FP8 = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8", "fp8e4b15")  # which mix with each other as operands of a product
 _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")  # how fp32 operands are multiplied (Triton's `input_precision`)
@@ -126,6 +131,12 @@ GROUPS: tuple[Group, ...] = (
     Group("observe", "what the machine knows while a kernel runs", ("nanoseconds", "ticks", "processor")),
     Group("inline_asm", "text of the target's own assembly language in kernels"),
     *(Group(f"atomic.{kind}", f"{doc} in memory, atomically", types) for kind, types, doc in _ATOMIC),
+    *(Group(f"multicast.load.{kind}", f"{doc} of all ranks' copies, through one address", of) for kind, of, doc in _MULTICAST),
+    Group("multicast.store", "elements written to all ranks' copies, through one address", (*_WORDS, *_HALVES, *_WIDE)),
+    *(
+        Group(f"multicast.{kind}", f"{doc} in all ranks' memory, atomically, through one address", types)
+        for kind, types, doc in _ATOMIC if kind not in ("xchg", "cas")
+    ),
     Group("atomic.fence", "order of accesses without an atomic one, for whom its scope names"),
 )
 

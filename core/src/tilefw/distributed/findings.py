@@ -67,7 +67,14 @@ def _waits(one: RankLaunch, report: LaunchReport, heap: SymmetricHeap) -> Iterat
 
 def _placed(finding: Finding, rank: int, heap: SymmetricHeap) -> Finding:
     """A finding of a rank that says what is at its address, and which peer was meant where nothing can be."""
-    if finding.address is None or finding.address < heap.bases[0] + BARRIER:
+    if finding.address is None:
+        return finding
+    if heap.multicast.holds(finding.address):
+        return replace(
+            finding, code="TFW0879", note=finding.note,
+            message=f"an access that is no multicast access, to the multicast address of {heap.multicast_place(finding.address)}",
+        )
+    if finding.address < heap.bases[0] + BARRIER:
         return finding
     asked, meant, ranks = heap.unknown_rank(finding.address), heap.unreached(finding.address), len(heap.bases)
     if asked is not None:

@@ -24,6 +24,8 @@ from tilefw.distributed.findings import joint_error
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.residence import check_co_residence, residence_of
 from tilefw.distributed.symmetric_heap import SymmetricHeap
+from tilefw.multicast_window import MulticastingDevice
+from tilefw.node_context import IN_FRONT, WORD_BYTES
 from tilefw.runtime.arguments.arrays import HostArray, storages
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.arguments.unwritten import unwritten
@@ -72,6 +74,9 @@ def run(
     heap.given((name, array.start) for name, array in _arrays(launches))
     with executor.lock, contextlib.ExitStack() as allocated, crash:
         symmetric = _symmetric(executor, heap, allocated)
+        if isinstance(executor.device, MulticastingDevice):
+            executor.device.map_multicast(heap.multicast)
+            allocated.callback(executor.device.map_multicast, None)
         placed = [*symmetric, *_ordinary(executor, launches, heap, symmetric, allocated)]
         joint = [
             JointLaunch(
@@ -147,7 +152,7 @@ def _ordinary(
     buffer of a part of it does, is there already. Node contexts have their place, which tells a rank that is none."""
     device = executor.device
     assert isinstance(device, PlacingDevice)
-    contexts = {one.context.start: heap.context_address(one.rank) for one in launches}
+    contexts = {one.context.start: heap.context_address(one.rank) - IN_FRONT * WORD_BYTES for one in launches}
     named = [(name, a) for name, a in _arrays(launches) if not any(part.holds(a) for part in symmetric)]
     placed = []
     for storage in storages(named):

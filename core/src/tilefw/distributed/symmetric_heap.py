@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import LaunchError, UsageError
+from tilefw.multicast_window import MulticastWindow
 from tilefw.node_context import BARRIER, HEAP_BASES, WORD_BYTES
 
 FIRST_BASE = 1 << 46  # above what devices allocate by themselves, below the top of an address of 48 bits
@@ -28,6 +29,9 @@ KEPT_BASE = FIRST_BASE + 2 * _UNREACHED
 """From here on are heaps that stay from launch to launch, each where no other one is."""
 LAST_BASE = 1 << 48
 _CONTEXT = BASE_STEP // 2  # from a rank's heap to its node context: a rank that is none is an address behind that
+# From rank 0's heap to where addresses begin that stand for all ranks' heaps: beyond any number of a rank that is none.
+_MULTICAST = BASE_STEP // 4 * 3
+_MOST_MULTICAST = BASE_STEP // 4 - (1 << 20)  # bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +95,16 @@ class SymmetricHeap:
     def next_offset(self) -> int:
         """Of the next array in each heap."""
         return self._next
+
+    @property
+    def multicast(self) -> MulticastWindow:
+        """The addresses that stand for all ranks' heaps at once."""
+        return MulticastWindow(self.bases[0] + _MULTICAST, min(self.nbytes, _MOST_MULTICAST), self.bases)
+
+    @property
+    def known_multicast(self) -> int:
+        """Where kernels take them to begin: where ranks do not reach all others, at an address at which nothing is."""
+        return self.bases[0] + _MULTICAST + (0 if self.domain >= len(self.bases) else _UNREACHED)
 
     def context_address(self, rank: int) -> int:
         """The address of a rank's node context."""
@@ -167,6 +181,10 @@ class SymmetricHeap:
     def called(self, array: SymmetricArray) -> str:
         """The name of an array in messages: its own, or that of the parameter for which it was given."""
         return array.name or self._parameters.get(array.offset) or f"array {self.arrays.index(array)}"
+
+    def multicast_place(self, address: int) -> str:
+        """What is at a multicast address, of every rank."""
+        return self.place(address + self.multicast.distances[0]).replace(" on rank 0", " on every rank")
 
     def place(self, address: int) -> str:
         """What is at an address, as messages say it."""

@@ -245,6 +245,14 @@ class Builder:
     def atomic_cas(self, pointer: RuntimeValue, compare: RuntimeValue, value: RuntimeValue, order: str, scope: str) -> RuntimeValue:
         return self.value(ops.AtomicCasOp(pointer.ssa, compare.ssa, value.ssa, order=order, scope=scope), value.type)
 
+    def multicast(
+        self, action: str, kind: str, pointer: RuntimeValue, value: RuntimeValue, context: RuntimeValue, mask: RuntimeValue | None,
+        order: str = "relaxed", scope: str = "system",
+    ) -> RuntimeValue:
+        words = {"order": order, "scope": scope}
+        op = ops.MulticastOp(action, kind, pointer.ssa, value.ssa, context.ssa, mask=_ssa(mask), **words)
+        return self.value(op, value.type)
+
     def hint(self, value: RuntimeValue, name: str, numbers: tuple[int, ...]) -> None:
         """Note a fact on the op or kernel argument that made a value.
 

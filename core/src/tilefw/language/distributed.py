@@ -169,6 +169,32 @@ def atomic_store(pointer: Any, val: Any, rank: Any, mask: Any = None, sem: str |
 
 
 @distributed
+def multicast_load_reduce(pointer: Any, op: str = "add", mask: Any = None, other: Any = None) -> tensor:
+    """What all ranks' copies of `pointer` hold, combined by `op`: "add", "max", "min", and of integers "and", "or", "xor".
+
+    Each copy is read as by a plain load, so that what ranks wrote is there behind a barrier or a wait. The order of the ranks is
+    not promised: sums of floats are within the bounds of every order. Those of 16 bits are made in fp32 and rounded once. Targets
+    with multicast addresses let the fabric add up; on others the program loads rank after rank, from 0 on.
+    """
+    ...
+
+
+@distributed
+def multicast_store(pointer: Any, value: Any, mask: Any = None) -> None:
+    """Write `value` to every rank's copy of `pointer`, this rank's too: plain stores, which a signal or a barrier publishes."""
+    ...
+
+
+@distributed
+def multicast_reduce(
+    pointer: Any, value: Any, op: str = "add", mask: Any = None, sem: str = "relaxed", scope: str = "system"
+) -> None:
+    """Combine `value` with every rank's copy of `pointer`, as one atomic access a rank, whose old value nobody gets; `sem` is
+    "relaxed" or "release". With `sem="release"` it signals all ranks: `tld.wait` sees it."""
+    ...
+
+
+@distributed
 def put(
     source: Any, destination: Any, rank: Any, mask: Any = None, wait: bool = True, boundary_check: tuple[int, ...] = ()
 ) -> None:

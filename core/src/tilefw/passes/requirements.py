@@ -38,6 +38,7 @@ from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.memory_ops import PointerAccess, StoreOp
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.structural_op import StructuralOp
@@ -205,7 +206,7 @@ class _OperationRequirements:
         ]
         moves = any(self.known[value] is KnownLevel.LOADED for value in places)
         if isinstance(operation, AtomicOp):
-            yield f"atomic.{_atomic(operation)}.{element}"
+            yield operation.capability if isinstance(operation, MulticastOp) else f"atomic.{_atomic(operation)}.{element}"
             if moves:
                 yield f"memory.scatter.{element}"
             if operation.result_is_used:

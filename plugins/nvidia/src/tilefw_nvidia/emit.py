@@ -217,6 +217,9 @@ _FORMS: dict[str, Callable[[str, Sequence[str], Sequence[str]], list[str]]] = {
     "st": lambda opcode, defs, uses: [_address(uses[0], uses[1]), _group(uses[2:])],
     "atom": lambda opcode, defs, uses: [*defs, _address(uses[0], uses[1]), *uses[2:]],
     "red": lambda opcode, defs, uses: [_address(uses[0], uses[1]), *uses[2:]],
+    "multimem": lambda opcode, defs, uses: [_group(part) for part in (defs,) if part] + [_address(uses[0], uses[1])] + [
+        _group(part) for part in (uses[2:],) if part
+    ],
     "cp": lambda opcode, defs, uses: [_address(*uses[i : i + 2]) for i in range(0, min(len(uses), 4), 2)] + list(uses[4:]),
     "mbarrier": lambda opcode, defs, uses: _mbarrier(defs, uses),
     # An ldmatrix writes its registers in braces even if there is one (PTX ISA, ldmatrix).

@@ -24,13 +24,16 @@ from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.teams import NOBODY, TeamValue, checked_team, listed, strided, within
 from tilefw.frontend.tensor_descriptors import DescriptorValue
-from tilefw.frontend.values import RuntimeValue, describe, named
-from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, NUM_RANKS, PARAMETER, RANK
+from tilefw.frontend.values import RuntimeValue, describe, lowered, named
+from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, MULTICAST, NUM_RANKS, PARAMETER, RANK
 from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
+from tilefw.tile.dialect.multicast_op import STORED, multicast_elements
 
 meaning = Meanings()
 
 _UPDATES = {"set": "atomic_xchg", "add": "atomic_add"}
+_REDUCTIONS = ("add", "max", "min", "and", "or", "xor")
+_UPDATE_ORDERS = ("relaxed", "release")
 _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -169,6 +172,72 @@ def _of_peer(function: str) -> Callable[..., Any]:
 
 for _name in tld.ATOMICS:
     meaning(f"distributed.{_name}")(_of_peer(_name))
+
+
+# -- all ranks' copies at once
+
+
+@meaning("distributed.multicast_load_reduce")
+def multicast_load_reduce(b: Builder, pointer: Any, op: Any, mask: Any, other: Any) -> RuntimeValue:
+    at = memory.checked_pointer(pointer, "distributed.multicast_load_reduce")
+    if other is not None and mask is None:
+        raise CompileError("`other` has a meaning with a mask alone", "TFW0221")
+    shape = memory.shape_of_access(at, (("mask", mask), ("other", other)))
+    missing = memory.fitted(b, 0 if other is None else other, element_of(at), shape)
+    return _multicast(b, "load", _kind(b, op, at, "load"), at, missing, mask, shape, "relaxed", "sys")
+
+
+@meaning("distributed.multicast_store")
+def multicast_store(b: Builder, pointer: Any, value: Any, mask: Any) -> None:
+    _multicast_write(b, "store", STORED, pointer, value, mask, "relaxed", "sys")
+
+
+@meaning("distributed.multicast_reduce")
+def multicast_reduce(b: Builder, pointer: Any, value: Any, op: Any, mask: Any, sem: Any, scope: Any) -> None:
+    if sem not in _UPDATE_ORDERS or isinstance(sem, RuntimeValue):
+        raise CompileError(f"sem is one of {', '.join(map(repr, _UPDATE_ORDERS))}, not {describe(sem)}", "TFW0221")
+    at = memory.checked_pointer(pointer, "distributed.multicast_reduce")
+    _multicast_write(b, "update", _kind(b, op, at, "update"), pointer, value, mask, sem, _scope(scope))
+
+
+def _multicast_write(
+    b: Builder, action: str, kind: str, pointer: Any, value: Any, mask: Any, order: str, scope: str
+) -> None:
+    at = memory.checked_pointer(pointer, f"distributed.multicast_{action}")
+    if at.dtype.is_const():
+        raise memory.read_only(at)
+    shape = memory.shape_of_access(at, (("value", value), ("mask", mask)))
+    _multicast(b, action, kind, at, memory.fitted(b, value, element_of(at), shape), mask, shape, order, scope)
+
+
+def _multicast(
+    b: Builder, action: str, kind: str, pointer: RuntimeValue, value: RuntimeValue, mask: Any, shape: tuple[int, ...], order: str,
+    scope: str,
+) -> RuntimeValue:
+    """The op at the multicast addresses of a pointer into this rank's heap."""
+    element = element_of(pointer)
+    if lowered(element) not in multicast_elements(action, kind):
+        raise CompileError(
+            f"tld's multicast accesses do not combine {element} so" if action != "store" else
+            f"tld.multicast_store is not there for {element}", "TFW0220",
+            help="integers have 32 or 64 bits, floats 16, 32 or 64; bitwise operations are of integers, and updates of 16 bits add",
+        )
+    size, base = element.primitive_bitwidth // 8, b.at_entry("multicast", lambda: _word(b, b.constant(MULTICAST, tl.int64)))
+    distance = BINARY[">>"](b, subtract(b, base, _own_base(b)), size.bit_length() - 1)
+    b.hint(distance, "tile.divisible", (HEAP_ALIGNMENT // size,))
+    context = b.hidden_argument(HIDDEN, PARAMETER, tl.pointer_type(tl.int64))
+    fitted = None if mask is None else memory.fitted_mask(b, mask, shape)
+    at = offset(b, pointer, distance)
+    return b.multicast(action, kind, at, value, context, fitted, order, SCOPES[scope])
+
+
+def _kind(b: Builder, op: Any, pointer: RuntimeValue, action: str) -> str:
+    """The kind of tile IR of a reduction by name. Raises CompileError (TFW0221) where there is no such one."""
+    if isinstance(op, RuntimeValue) or op not in _REDUCTIONS:
+        raise CompileError(f"op is one of {', '.join(map(repr, _REDUCTIONS))}, not {describe(op)}", "TFW0221")
+    element = element_of(pointer)
+    sign = "f" if element.is_floating() else "s" if element.is_int_signed() else "u"
+    return f"{op}{sign}" if op in ("max", "min") else op
 
 
 @meaning("distributed.put")

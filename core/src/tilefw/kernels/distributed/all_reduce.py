@@ -1,8 +1,10 @@
-"""all_reduce: the ranks' arrays added up, on every rank, in one shot, two shots or round a ring.
+"""all_reduce: the ranks' arrays added up, on every rank, in one shot, two shots, by multicast addresses or round a ring.
 
 In one shot every rank loads all ranks' arrays: the fewest steps, and the most bytes. In two shots each block has an owner, who adds
 it up and stores it to all. Round a ring each rank sends to the next one alone: block c of each group of blocks, one for each rank,
 goes round from rank c + 1 and is added up on its way, then goes round again as it is. A slot of the ring is used once a launch.
+By multicast addresses the owner of a block asks for its sum and stores it once: where the fabric adds up and spreads, as NVLS does,
+each rank sends and gets the fewest bytes.
 """
 
 from __future__ import annotations
@@ -39,6 +41,17 @@ def reduce_in_two_shots(x_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):
 
 
 @tilefw.jit
+def reduce_by_multicast(x_ptr, out_ptr, words_ptr, n, BLOCK: tl.constexpr):
+    meet(words_ptr)
+    first = tl.program_id(0) * tld.num_ranks() + tld.rank()
+    for block in range(first, tl.cdiv(n, BLOCK), tl.num_programs(0) * tld.num_ranks()):
+        offsets = block * BLOCK + tl.arange(0, BLOCK)
+        inside = offsets < n
+        tld.multicast_store(out_ptr + offsets, tld.multicast_load_reduce(x_ptr + offsets, "add", mask=inside), mask=inside)
+    meet(words_ptr)
+
+
+@tilefw.jit
 def reduce_round_a_ring(x_ptr, out_ptr, words_ptr, slots_ptr, flags_ptr, n, BLOCK: tl.constexpr):
     ranks, here = tld.num_ranks(), tld.rank()
     following = (here + 1) % ranks
@@ -70,7 +83,7 @@ def reduce_round_a_ring(x_ptr, out_ptr, words_ptr, slots_ptr, flags_ptr, n, BLOC
     meet(words_ptr)
 
 
-SHOTS = {"one_shot": reduce_in_one_shot, "two_shot": reduce_in_two_shots}
+SHOTS = {"one_shot": reduce_in_one_shot, "two_shot": reduce_in_two_shots, "multicast": reduce_by_multicast}
 FORMS = (*SHOTS, "ring")
 
 

@@ -28,6 +28,7 @@ from tilefw.runtime.stage_clock import StageClock
 
 if TYPE_CHECKING:
     from tilefw.api.ir import ModuleOp
+    from tilefw.tile.dialect.multicast_op import MulticastOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,11 @@ class Compilation:
 
             takes = partial(self.target.backend.takes_scaled_dot, options=request)
             prints = not missing(["print"], self.target.info.capabilities)
-            run_passes(module, default_passes(request.launch, takes, prints), self.target.name, self.watch)
+
+            def serves(op: MulticastOp) -> bool:
+                return not missing([op.capability], self.target.info.capabilities)
+
+            run_passes(module, default_passes(request.launch, takes, prints, serves), self.target.name, self.watch)
         return module
 
     def lower(self, module: ModuleOp, request: CompileOptions) -> dict[str, str]:

@@ -12,6 +12,7 @@ from tilefw.sim.algebra.exact import ExactLanes
 from tilefw.sim.algebra.floating import FloatLanes
 from tilefw.sim.algebra.group_matrix import GroupLanes
 from tilefw.sim.algebra.integer import IntegerLanes
+from tilefw.sim.algebra.multicast import MulticastLanes
 from tilefw.sim.algebra.shadow import ShadowLanes
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
@@ -25,7 +26,7 @@ from tilefw.sim.report import LaunchStopped, first_true
 from tilefw.sim.tracking.polls import Poll, PolledLoads
 
 
-class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes):
+class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes, MulticastLanes):
     """One per launch; `frame`, `mask` and `batch` change as the engine moves on, `instruction` with each step. `strayed`: a
     register stands for another integer than it holds, as far as that is followed."""
 

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from tilefw.sim.algebra.engine_primitives import EnginePrimitives
 from tilefw.sim.algebra.matrix_primitives import MatrixPrimitives
+from tilefw.sim.algebra.multicast_primitives import MulticastPrimitives
 from tilefw.sim.algebra.widths import float_width, no_result, one_bit, one_word, primitive, width_of_first
 from tilefw.sim.matrix.fragments import BitMap
 
@@ -40,7 +41,7 @@ WaveOp = Literal["add", "and", "or", "xor", "min_s", "min_u", "max_s", "max_u"]
 Comparison = Literal["eq", "ne", "lt", "le", "gt", "ge", "num", "nan"]
 
 
-class Algebra(MatrixPrimitives, EnginePrimitives):
+class Algebra(MatrixPrimitives, EnginePrimitives, MulticastPrimitives):
     """Every primitive. Attributes that are plain numbers, fixed for a launch: `wave_size`."""
 
     wave_size: int

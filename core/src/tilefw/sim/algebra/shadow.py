@@ -345,6 +345,24 @@ class ShadowLanes:
         self.base.report_undefined("the operand of an atomic operation", lost)
         return _bits_and_poison(self.base.atomic(space, where, op, [p.bits for p in pairs], fmt, **keywords))
 
+    def multicast_load(self, address: Any, op: str, fmt: str, bits: int, count: int = 1, **keywords: Any) -> tuple[Shadowed, ...]:
+        where, base = self._address(address), self.base
+        values, lost = base.multicast_load(where, op, fmt, bits, count, **keywords), np.zeros((1, 1, 1), dtype=np.bool_)
+        for copy in base.multicast_copies(where):
+            for poison in base.load_poison("global", copy, bits, count, None, None):
+                lost = lost | nonzero(poison)
+        return tuple(Shadowed(value, _filled(lost, value)) for value in values)
+
+    def multicast_store(self, address: Any, values: Sequence[Any], **keywords: Any) -> None:
+        for copy in self.base.multicast_copies(self._address(address)):
+            self.store("global", copy, values, **keywords)
+
+    def multicast_atomic(self, address: Any, op: str, operands: Sequence[Any], fmt: str = "", **keywords: Any) -> None:
+        for copy in self.base.multicast_copies(self._address(address)):
+            for number, operand in enumerate(map(_bits_and_poison, operands)):
+                place = copy + np.uint64(number * operand.bits.dtype.itemsize)
+                self._atomic("global", place, op, [operand], fmt, keywords)
+
     def load_reserved(self, space: str, address: Any, bits: int, **keywords: Any) -> Shadowed:
         where = self._address(address)
         value = self.base.load_reserved(space, where, bits, **keywords)

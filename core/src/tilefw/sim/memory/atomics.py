@@ -49,7 +49,7 @@ def perform(
     else:
         final, accumulated = current, False
     if not accumulated:
-        final = _rounds(_update_rule(op, fmt, ftz), current, operands, starts, lengths, found)
+        final = _rounds(update_rule(op, fmt, ftz), current, operands, starts, lengths, found)
     scatter(region.data, region.view(size), sorted_index[starts], final, size)
     old = np.empty_like(found)
     old[order] = found
@@ -109,7 +109,7 @@ def _alike(operands: Sequence[Array], starts: Array) -> Array:
     return same
 
 
-def _update_rule(op: str, fmt: str, ftz: bool) -> Callable[..., Array]:
+def update_rule(op: str, fmt: str, ftz: bool) -> Callable[..., Array]:
     """The new value of old and operands."""
     if op in _PLAIN_OPS:
         return _PLAIN_OPS[op]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import LaunchError
+from tilefw.multicast_window import MulticastWindow
 from tilefw.sim.memory.regions import GlobalMemory
 
 
@@ -29,6 +30,10 @@ class SimulatedBuffers:
     def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """As `allocate`, at `address`. Raises LaunchError (TFW0340)."""
         return self._memory.place(address, nbytes, label=label, readonly=readonly, element=element)
+
+    def map_multicast(self, window: MulticastWindow | None) -> None:
+        """From now on the node has this multicast mapping, or none."""
+        self._memory.multicast = window
 
     def free(self, handle: int) -> None:
         """As `Device.free`. Raises LaunchError (TFW0341) for a handle without an allocation."""

@@ -13,6 +13,7 @@ from itertools import count
 import numpy as np
 
 from tilefw.api.errors import LaunchError
+from tilefw.multicast_window import MulticastWindow
 from tilefw.sim.floats import Array
 from tilefw.sparse_arrays import copy_sparse
 
@@ -150,6 +151,7 @@ class GlobalMemory:
         self._first, self._next_address, self._end = first, first, end
         self._limit = min(limit, end - first)
         self.used = 0
+        self.multicast: MulticastWindow | None = None
         self.moments = count(1)  # numbers of accesses with a memory order that somebody writes down, of all launches
 
     def __iter__(self) -> Iterator[Region]:

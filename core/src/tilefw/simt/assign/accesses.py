@@ -30,7 +30,7 @@ _ISSUE = 2  # slots of an access besides its sectors: address and issue
 
 PointerOp = ops.LoadOp | ops.StoreOp | CopyOp | AtomicOp
 AccessOp = ops.LoadOp | ops.StoreOp | CopyOp | AtomicOp | BlockAccess
-ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, *ATOMIC_OPS, ops.LoadBlockOp, ops.StoreBlockOp, CopyBlockOp)
+ACCESSES = (ops.LoadOp, ops.StoreOp, CopyOp, *ATOMIC_OPS, ops.MulticastOp, ops.LoadBlockOp, ops.StoreBlockOp, CopyBlockOp)
 
 
 class Accesses:

@@ -20,6 +20,7 @@ from tilefw.simt.lower.memory import argument_of, computed, say_deal, scalar_add
 from tilefw.tile import types
 from tilefw.tile.dialect.atomic_ops import AtomicCasOp, AtomicOp, AtomicRmwOp
 from tilefw.tile.dialect.base import string_attr
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.text.source_location import place_of
 
 Again = tuple[str, SSAValue]
@@ -36,6 +37,9 @@ def atomic(context: LoweringContext, op: AtomicOp, again: Again | None = None) -
     if not made.results or again is not None:
         return
     old = to_copies(context, op, made.results[0], layout, mine, "the old values of this atomic")
+    if isinstance(op, MulticastOp) and op.mask is not None:
+        mask = context.get(op.mask, layout) if tile else context.builder.splat(context.scalars[op.mask], 1)
+        old = context.builder.op("select", mask, old, _held(context, op.value, layout))
     context.put(op.results[0], layout if tile else None, old if tile else context.builder.uniform(old))
 
 
@@ -61,7 +65,7 @@ def _insert(
         parts["compare"] = _held(context, op.compare, layout)
     present = {name: value for name, value in parts.items() if value is not None}
     where = lane.access_properties(",".join(present), placed.width, placed.slots, placed.immediates, argument_of(op.pointer))
-    kind = op.kind if isinstance(op, AtomicRmwOp) else lane.CAS
+    kind = _lane_kind(op)
     words = {"kind": string_attr(kind), "order": string_attr(op.order), "scope": string_attr(op.scope)}
     if again is not None:
         words["again"] = string_attr(again[0])
@@ -69,6 +73,14 @@ def _insert(
     made = lane.AtomicOp.create(operands=list(present.values()), result_types=result, properties={**where, **words})
     say_deal(context, context.builder.insert(made), layout)
     return made
+
+
+def _lane_kind(op: AtomicOp) -> str:
+    """The kind of lane IR."""
+    if isinstance(op, MulticastOp):
+        words = {"load": f"load_{op.kind}", "store": "store", "update": op.kind}
+        return f"multicast_{words[op.action]}"
+    return op.kind if isinstance(op, AtomicRmwOp) else lane.CAS
 
 
 def _held(context: LoweringContext, value: SSAValue, layout: LinearLayout) -> SSAValue:
@@ -114,4 +126,4 @@ def _through_shared(
     return shared_access.read(context, address, shared, layout, element, buffer=buffer.id)
 
 
-HANDLERS = {AtomicRmwOp: atomic, AtomicCasOp: atomic}
+HANDLERS = {AtomicRmwOp: atomic, AtomicCasOp: atomic, MulticastOp: atomic}

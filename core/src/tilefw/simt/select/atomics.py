@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tilefw.api.errors import UnsupportedError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
 from tilefw.simt.chip import AtomicAccess
@@ -20,6 +21,7 @@ from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.exchanged_word import BY_SIGN, ExchangedWord, HalfWord, RequestedAtomic, half_of, word_of
 from tilefw.simt.select.memory import MemorySelection, address_of, address_slots
+from tilefw.tile.text.source_location import place_of
 
 _TOGETHER = 4  # accesses of a lane in one loop: their round trips overlap, and each holds some three registers
 _TRUE, _RELAXED = Const("i1", 1), "relaxed"
@@ -133,8 +135,10 @@ class AtomicSelection:
             return None
         name, width = type_name(op.accessed), op.width
         bits = bits_of(name) * width
-        type = (name if width == 1 else f"{name}x{width}") if op.kind == "add" else f"i{bits}"
-        parts = [part for part in (op.part("compare"), op.value) if part is not None]
+        typed_by_name = op.kind == "add" or op.kind in lane.MULTICAST
+        type = (name if width == 1 else f"{name}x{width}") if typed_by_name else f"i{bits}"
+        held = () if op.kind in lane.MULTICAST_LOADS else (op.part("compare"), op.value)
+        parts = [part for part in held if part is not None]
         operands = [self.values.element(p, k) if width == 1 else self.values.register(p, width * k) for p in parts]
         literal = type if width == 1 else "packed"
         typed = tuple(Const(literal, o.bits) if isinstance(o, Const) else o for o in operands)
@@ -151,6 +155,11 @@ class AtomicSelection:
             return self._made(op, sums, [(request.kind, request.predicate)], half)
         signs = self._by_sign(request) if request.kind in BY_SIGN else [(request.kind, request.predicate)]
         served = all(f"{kind}.{request.type}" in self.chip.atomics for kind, _ in signs)
+        if not served and op.kind in lane.MULTICAST:
+            raise UnsupportedError(
+                f"{self.chip.name} has no access {request.kind}.{request.type}, which its target claims", code="TFW0625",
+                place=place_of(op), help="leave its capability `multicast.…` out: core then makes a loop over the ranks",
+            )
         return self._made(op, request, signs, None) if served else None
 
     def _made(

@@ -10,7 +10,7 @@ is not an access and orders nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from xdsl.ir import Attribute, OpTraits, SSAValue
 from xdsl.parser import Parser
@@ -162,7 +162,7 @@ class AtomicOp(Ordered, PointerAccess):
         return self.order, self.scope
 
 
-def _access_parts(values: tuple[Value | None, ...]) -> tuple[list[SSAValue], dict[str, Attribute], Attribute]:
+def access_parts(values: tuple[Value | None, ...]) -> tuple[list[SSAValue], dict[str, Attribute], Attribute]:
     """Operands, segment sizes and result type of an atomic with pointer, offsets?, values…, mask?."""
     found = [None if v is None else value_of(v) for v in values]
     present = [v for v in found if v is not None]
@@ -181,17 +181,24 @@ def _parse_access(parser: Parser, values: int) -> tuple[list[SSAValue | None], d
     mask = parse_optional_after(parser, "mask")
     attributes = parser.parse_optional_attr_dict()
     pointer_type, offsets_type = parse_address_types(parser, offsets is not None)
+    at, where, held, masked = parse_access_operands(parser, (pointer, offsets, unresolved, mask), pointer_type, offsets_type)
+    return [at, where, *held, masked], attributes
+
+
+def parse_access_operands(
+    parser: Parser, written: tuple[Any, Any, list[Any], Any], pointer_type: Attribute, offsets_type: Attribute | None
+) -> tuple[SSAValue, SSAValue | None, list[SSAValue], SSAValue | None]:
+    """The operands that were written as pointer, offsets?, elements and mask?, once the address's types are known."""
+    pointer, offsets, values, mask = written
     value_type = accessed_type(pointer_type, offsets_type)
-    operands: list[SSAValue | None] = [
-        parser.resolve_operand(pointer, pointer_type),
-        resolve_optional(parser, offsets, offsets_type),
-        *(parser.resolve_operand(value, value_type) for value in unresolved),
+    return (
+        parser.resolve_operand(pointer, pointer_type), resolve_optional(parser, offsets, offsets_type),
+        [parser.resolve_operand(value, value_type) for value in values],
         resolve_optional(parser, mask, types.with_element(value_type, types.i1)),
-    ]
-    return operands, attributes
+    )
 
 
-def _parse_word(parser: Parser, what: str, allowed: tuple[str, ...]) -> str:
+def parse_word(parser: Parser, what: str, allowed: tuple[str, ...]) -> str:
     position = parser.pos
     word = parser.parse_identifier(context_msg=f" for the {what}")
     if word not in allowed:
@@ -213,7 +220,7 @@ class AtomicRmwOp(AtomicOp):
         self, kind: str, pointer: Value, value: Value, offsets: Value | None = None, mask: Value | None = None, *,
         order: str = "acq_rel", scope: str = "device",
     ) -> None:
-        operands, segments, result = _access_parts((pointer, offsets, value, mask))
+        operands, segments, result = access_parts((pointer, offsets, value, mask))
         words = {"kind": string_attr(kind), "order": string_attr(order), "scope": string_attr(scope)}
         super().__init__(operands=operands, result_types=[result], properties={**segments, **words})
 
@@ -246,9 +253,9 @@ class AtomicRmwOp(AtomicOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Read what `print` writes; the parser raises its ParseError where the text is something else."""
-        kind = _parse_word(parser, "kind", tuple(KINDS))
-        order = _parse_word(parser, "order", ORDERS)
-        scope = _parse_word(parser, "scope", SCOPES)
+        kind = parse_word(parser, "kind", tuple(KINDS))
+        order = parse_word(parser, "order", ORDERS)
+        scope = parse_word(parser, "scope", SCOPES)
         (pointer, offsets, value, mask), attributes = _parse_access(parser, 1)
         assert pointer is not None and value is not None
         op = cls(kind, pointer, value, offsets, mask, order=order, scope=scope)
@@ -271,7 +278,7 @@ class AtomicCasOp(AtomicOp):
         self, pointer: Value, compare: Value, value: Value, offsets: Value | None = None, mask: Value | None = None, *,
         order: str = "acq_rel", scope: str = "device",
     ) -> None:
-        operands, segments, result = _access_parts((pointer, offsets, compare, value, mask))
+        operands, segments, result = access_parts((pointer, offsets, compare, value, mask))
         words = {"order": string_attr(order), "scope": string_attr(scope)}
         super().__init__(operands=operands, result_types=[result], properties={**segments, **words})
 
@@ -296,8 +303,8 @@ class AtomicCasOp(AtomicOp):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Read what `print` writes; the parser raises its ParseError where the text is something else."""
-        order = _parse_word(parser, "order", ORDERS)
-        scope = _parse_word(parser, "scope", SCOPES)
+        order = parse_word(parser, "order", ORDERS)
+        scope = parse_word(parser, "scope", SCOPES)
         (pointer, offsets, compare, value, mask), attributes = _parse_access(parser, 2)
         assert pointer is not None and compare is not None and value is not None
         op = cls(pointer, compare, value, offsets, mask, order=order, scope=scope)
@@ -335,7 +342,7 @@ class FenceOp(Ordered):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Read what `print` writes; the parser raises its ParseError where the text is something else."""
-        op = cls(_parse_word(parser, "order", FENCE_ORDERS), _parse_word(parser, "scope", SCOPES))
+        op = cls(parse_word(parser, "order", FENCE_ORDERS), parse_word(parser, "scope", SCOPES))
         op.attributes = parser.parse_optional_attr_dict()
         return op
 

@@ -23,6 +23,7 @@ from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.op_text import parse_type_at_end, print_types
 from tilefw.tile.dialect.print_op import PrintOp
@@ -31,8 +32,8 @@ from tilefw.tile.dialect.trap_op import TrapOp
 
 __all__ = [
     "AddPtrOp", "AtomicCasOp", "AtomicRmwOp", "BarrierOp", "BroadcastOp", "ConstantOp", "DotOp", "DotScaledOp", "ExpandDimsOp",
-    "FenceOp", "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "NumProgramsOp", "OPS",
-    "ObserveOp", "PrintOp",
+    "FenceOp", "FlipOp", "GatherOp", "InlineAsmOp", "IotaOp", "JoinOp", "LoadBlockOp", "LoadOp", "MulticastOp", "NumProgramsOp",
+    "OPS", "ObserveOp", "PrintOp",
     "ProgramIdOp", "ReduceOp", "ReduceReturnOp", "ReshapeOp", "ScanOp", "ScanReturnOp", "SplatOp", "SplitOp", "StoreBlockOp",
     "StoreOp", "TransOp", "TrapOp",
 ]
@@ -191,6 +192,6 @@ class AddPtrOp(TileOp):
 
 OPS: tuple[type[TileOp], ...] = (
     ConstantOp, *SHAPE_OPS, GatherOp, IotaOp, ProgramIdOp, NumProgramsOp, AddPtrOp, ReduceOp, ReduceReturnOp, ScanOp, ScanReturnOp,
-    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, FenceOp, BarrierOp, TrapOp,
+    DotOp, DotScaledOp, LoadOp, StoreOp, LoadBlockOp, StoreBlockOp, *ATOMIC_OPS, MulticastOp, FenceOp, BarrierOp, TrapOp,
     PrintOp, InlineAsmOp, ObserveOp,
 )

@@ -13,6 +13,7 @@ import numpy as np
 from tilefw.api.dtypes import DType
 from tilefw.tile import types
 from tilefw.tile.dialect import atomic_ops
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.elementwise import meaning as m
 from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, select_elements
@@ -26,9 +27,11 @@ from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle, s
 _INTEGER_ROWS = {"add": "addi", "and": "andi", "or": "ori", "xor": "xori"} | {k: k for k in ("maxs", "maxu", "mins", "minu")}
 _FLOAT_EXTREMES = {"maxf": m.maximum_number, "minf": m.minimum_number}
 
+ElementAtomic = atomic_ops.AtomicRmwOp | atomic_ops.AtomicCasOp | MulticastOp
+
 
 def atomic(
-    access: BufferAccess, op: atomic_ops.AtomicOp, address: EvaluatedValue, operands: list[EvaluatedValue],
+    access: BufferAccess, op: ElementAtomic, address: EvaluatedValue, operands: list[EvaluatedValue],
     mask: EvaluatedValue | None, programs: Array,
 ) -> EvaluatedValue:
     """Carry out an atomic on the elements at `address`; `operands` are its values in order. Gives the old elements."""
@@ -56,7 +59,7 @@ class _OnBuffer:
     """One atomic op on the chosen elements of one buffer."""
 
     def __init__(
-        self, access: BufferAccess, op: atomic_ops.AtomicOp, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType,
+        self, access: BufferAccess, op: ElementAtomic, buffer: RefBuffer, at: Array, chosen: Array, dtype: DType,
         programs: Array,
     ) -> None:
         self.access, self.op, self.buffer, self.at, self.chosen, self.dtype = access, op, buffer, at, chosen, dtype
@@ -92,7 +95,7 @@ class _OnBuffer:
 
     @property
     def _is_sum(self) -> bool:
-        return isinstance(self.op, atomic_ops.AtomicRmwOp) and self.op.kind == "add" and self.dtype.is_float
+        return not isinstance(self.op, atomic_ops.AtomicCasOp) and self.op.kind == "add" and self.dtype.is_float
 
     def _changed(self, before: EvaluatedValue, values: list[EvaluatedValue], chosen_round: Array) -> tuple[EvaluatedValue, Array]:
         """The new elements of one round, and which of them are written at all."""
@@ -101,7 +104,6 @@ class _OnBuffer:
             compare, value = values
             equal = _same_code(before, compare)
             return select(equal, value, before), equal.x if equal.free is None else equal.x | equal.free
-        assert isinstance(self.op, atomic_ops.AtomicRmwOp)
         kind, (value,) = self.op.kind, values
         if kind == "xchg":
             return value, everywhere

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
+    from tilefw.multicast_window import MulticastWindow
     from tilefw.tile.reference.value import EvaluatedValue
 
 
@@ -87,6 +88,10 @@ class ReferenceDevice:
     def place(self, address: int, nbytes: int, *, label: str = "", readonly: bool = False, element: str = "") -> int:
         """As `allocate`, at `address`. Raises LaunchError (TFW0340)."""
         return self.memory.place(address, nbytes, label, readonly).handle
+
+    def map_multicast(self, window: MulticastWindow | None) -> None:
+        """From now on the node has this multicast mapping, or none."""
+        self.memory.multicast = window
 
     def free(self, handle: int) -> None:
         self.memory.free(handle)

@@ -17,6 +17,7 @@ from tilefw.tile.dialect.block_ops import LoadBlockOp, StoreBlockOp
 from tilefw.tile.dialect.dot_scaled_op import ScaledOperand
 from tilefw.tile.dialect.inline_asm_op import InlineAsmOp
 from tilefw.tile.dialect.memory_ops import BarrierOp, LoadOp, StoreOp
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.dialect.observe_op import ObserveOp
 from tilefw.tile.dialect.print_op import PrintOp
 from tilefw.tile.dialect.shape_ops import SHAPE_OPS
@@ -29,6 +30,7 @@ from tilefw.tile.reference.evaluate_dot import dot, summed_onto
 from tilefw.tile.reference.evaluate_dot_scaled import dot_scaled, scaled
 from tilefw.tile.reference.interpret_reduce import reduce
 from tilefw.tile.reference.interpret_scan import scan
+from tilefw.tile.reference.multicast import multicast
 from tilefw.tile.reference.ordering import REACH
 from tilefw.tile.reference.value import Array, EvaluatedValue, constant, either, settle
 from tilefw.tile.text.source_location import place_of
@@ -283,6 +285,12 @@ def _atomic(launch: InterpreterState, op: Any, frame: FrameValues) -> list[Evalu
     return [atomic(launch.access, op, address, operands, mask, frame.programs)]
 
 
+def _multicast(launch: InterpreterState, op: MulticastOp, frame: FrameValues) -> list[EvaluatedValue]:
+    mask = None if op.mask is None else frame[op.mask]
+    address = address_of(op, frame)
+    return [multicast(launch.access, op, address, frame[op.value], mask, frame.programs, launch.fusion)]
+
+
 def _fence(launch: InterpreterState, op: FenceOp, frame: FrameValues) -> list[EvaluatedValue]:
     if op.releases and op.scope == "system":
         launch.access.asynchronous.complete(frame.programs)
@@ -328,6 +336,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     StoreBlockOp: _store_block,
     AtomicRmwOp: _atomic,
     AtomicCasOp: _atomic,
+    MulticastOp: _multicast,
     FenceOp: _fence,
     ObserveOp: _observe,
     BarrierOp: _nothing,

@@ -7,6 +7,7 @@ import numpy as np
 from tilefw.api.dtypes import DTYPES, DType
 from tilefw.api.errors import LaunchError
 from tilefw.api.integers import ceil_div
+from tilefw.multicast_window import MulticastWindow
 from tilefw.sparse_arrays import copy_sparse
 from tilefw.tile import numbers
 from tilefw.tile.reference.memory_sums import ElementSums
@@ -150,6 +151,7 @@ class RefMemory:
     def __init__(self) -> None:
         self.buffers: dict[int, RefBuffer] = {}
         self._next = 1
+        self.multicast: MulticastWindow | None = None
         self.placed: list[RefBuffer] = []  # those whose address is not their handle's
 
     def allocate(self, nbytes: int, label: str = "", readonly: bool = False) -> RefBuffer:

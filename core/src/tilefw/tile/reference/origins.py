@@ -24,6 +24,7 @@ from tilefw.tile.dialect.dot_scaled_op import DotScaledOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.dialect.ops import AddPtrOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.reference.evaluate_dot_scaled import scaled
@@ -317,7 +318,7 @@ def _decided(marks: Marks | None, operands: Sequence[EvaluatedValue], absorbing:
 _Rule = Callable[[Origins, Any, FrameValues, Sequence[EvaluatedValue]], None]
 _RULES: dict[type[Operation], _Rule] = {
     LoadOp: Origins.load, LoadBlockOp: Origins.load, StoreOp: Origins.store, StoreBlockOp: Origins.store,
-    AtomicRmwOp: Origins.atomic, AtomicCasOp: Origins.atomic, AddPtrOp: Origins.add_pointer, ReduceOp: Origins.reduce,
-    GatherOp: Origins.gather, ScanOp: Origins.scan, DotOp: Origins.dot, DotScaledOp: Origins.dot_scaled,
+    AtomicRmwOp: Origins.atomic, AtomicCasOp: Origins.atomic, MulticastOp: Origins.atomic, AddPtrOp: Origins.add_pointer,
+    ReduceOp: Origins.reduce, GatherOp: Origins.gather, ScanOp: Origins.scan, DotOp: Origins.dot, DotScaledOp: Origins.dot_scaled,
 }
 _FAMILIES: tuple[tuple[type, _Rule], ...] = ((ElementwiseOp, Origins.elementwise), (StructuralOp, Origins.structural))

@@ -13,7 +13,6 @@ NOT_SERVED_OPCODES: dict[str, str] = {
     **dict.fromkeys(["tcgen05", "clusterlaunchcontrol"], _TENTH),
     **dict.fromkeys(["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], _VIDEO),
     "wmma": "mma.sync is the form with a documented fragment layout",
-    "multimem": "memory of several cards is not modelled",
     "fns": "",
     "applypriority": "",
     "discard": "",

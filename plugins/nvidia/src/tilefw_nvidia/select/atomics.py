@@ -27,6 +27,21 @@ _OPERATIONS = {
     "cas.i16": "cas.b16", "add.f16": "add.noftz.f16", "add.f16x2": "add.noftz.f16x2", "add.f32": "add.f32", "add.f64": "add.f64",
 }
 _LOADS = {f"load.i{bits}": f"b{bits}" for bits in (16, 32, 64)}
+# What instructions for multimem addresses combine one element by.
+_COMBINED = {
+    **{
+        f"{kind}.i{bits}": form.format(bits=bits)
+        for kind, form in _INTEGERS.items() for bits in (32, 64) if kind not in ("xchg", "cas")
+    },
+    "add.f32": "add.f32", "add.f64": "add.f64",
+}
+_MULTIMEM = {
+    **{f"multicast_load_{key}": f"multimem.ld_reduce.{{order}}.{{scope}}.global.{form}" for key, form in _COMBINED.items()},
+    **{f"multicast_{key}": f"multimem.red.{{order}}.{{scope}}.global.{form}" for key, form in _COMBINED.items()},
+    **{f"multicast_store.{t}": f"multimem.st.{{order}}.{{scope}}.global.{form}" for t, form in (
+        ("i32", "b32"), ("i64", "b64"), ("f32", "f32"), ("f64", "f64"),
+    )},
+}
 _WITHOUT_REDUCTION = ("xchg", "cas")
 
 
@@ -35,7 +50,8 @@ def served(chip: Chip) -> frozenset[str]:
     """The accesses that one instruction of the chip makes, as `kind.type`."""
     instructions = instruction_set(chip)
     operations = {key for key, form in _OPERATIONS.items() if instructions.opcode(f"atom.relaxed.gpu.global.{form}").exists}
-    return frozenset({*operations, *_LOADS})
+    spread = {key for key, form in _MULTIMEM.items() if instructions.opcode(form.format(order="relaxed", scope="sys")).exists}
+    return frozenset({*operations, *_LOADS, *spread})
 
 
 _FORMS = {"i16": "e16", "f16": "e16", "i32": "w32", "f32": "w32", "f16x2": "w32", "i64": "w64", "f64": "w64"}
@@ -51,6 +67,11 @@ def access(code: Code, wanted: AtomicAccess) -> None:
     if key in _LOADS:
         assert wanted.result is not None
         code.effect(f"ld.relaxed.{scope}.global.{_LOADS[key]}", [wanted.result], where, **facts)
+        return
+    if key in _MULTIMEM:
+        opcode = _MULTIMEM[key].format(order=wanted.order, scope=scope)
+        given = [_register(code, operand, _FORMS[wanted.type]) for operand in wanted.operands]
+        code.effect(opcode, [] if wanted.result is None else [wanted.result], [*where, *given], **facts)
         return
     operands = [_register(code, operand, _FORMS[wanted.type]) for operand in wanted.operands]
     silent = wanted.result is None and wanted.kind not in _WITHOUT_REDUCTION and wanted.order in _REDUCTION_ORDERS

@@ -37,7 +37,7 @@ from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
 _EFFECTS = {
     inline_assembly.OPCODE, "st", "bar", "barrier", "mbarrier", "setmaxnreg", "trap", "atom", "red", "membar", "fence", "cp",
-    "wgmma", "stmatrix",
+    "wgmma", "stmatrix", "multimem",
 }
 _LOADS = {"ld", "ldmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}

@@ -9,7 +9,7 @@ from tilefw_nvidia.isa.model import Form
 
 CHAPTERS = (
     "integer", "carry", "bits", "comparison", "floating", "functions", "half", "conversion", "movement", "memory", "atomics",
-    "copies", "warp", "matrix", "warpgroup", "video", "control", "mbarrier", "clusters", "bulk", "tensor",
+    "multimem", "copies", "warp", "matrix", "warpgroup", "video", "control", "mbarrier", "clusters", "bulk", "tensor",
 )
 
 
