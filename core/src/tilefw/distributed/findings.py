@@ -84,7 +84,11 @@ def _placed(finding: Finding, rank: int, heap: SymmetricHeap) -> Finding:
         )
     if meant is not None:
         return replace(
-            finding, code="TFW0876", message=f"rank {rank} does not reach {heap.place(meant)} by loads and stores",
+            finding, code="TFW0876", message=f"rank {rank} does not reach {_meant(heap, meant)} by loads and stores",
             note=f"domains of this node have {heap.domain} ranks each",
         )
     return replace(finding, note="; ".join(filter(None, (finding.note, f"the address is {heap.place(finding.address)}"))))
+
+
+def _meant(heap: SymmetricHeap, address: int) -> str:
+    return heap.multicast_place(address) if heap.multicast.holds(address) else heap.place(address)

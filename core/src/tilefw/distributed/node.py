@@ -20,7 +20,7 @@ from tilefw.distributed import collectives
 from tilefw.distributed.joint_execution import joint_device, run
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, MOST_RANKS, SymmetricArray, SymmetricHeap
-from tilefw.node_context import IN_FRONT, MULTICAST
+from tilefw.node_context import IN_FRONT
 from tilefw.runtime import config
 from tilefw.runtime.arguments import unwritten
 from tilefw.runtime.arguments.arrays import HostArray, host_array
@@ -79,7 +79,7 @@ class DeviceNode:
         self.resident = None if resident is None else config.positive(resident, "resident")
         domain = ranks if domain_size is None else config.positive(domain_size, "domain_size")
         self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"), domain, reuses=not trace)
-        self._contexts = [host_array(self._whole_context(rank)[IN_FRONT:]) for rank in self.ranks]
+        self._contexts = [host_array(self.heap.context_words(rank)[IN_FRONT:]) for rank in self.ranks]
         self.trace = trace
         executor = executor_for(found, "default")
         joint_device(executor, self.target, self.heap)
@@ -111,13 +111,7 @@ class DeviceNode:
 
     def context(self, rank: int) -> np.ndarray:
         """What a rank's kernels know of the node: [rank, number of ranks, heap bases by rank], int64."""
-        return np.array([rank, self.num_ranks, *self.heap.bases_of(rank)], np.int64)
-
-    def _whole_context(self, rank: int) -> np.ndarray:
-        """A rank's context with the words in front of it."""
-        whole = np.concatenate([np.zeros(IN_FRONT, np.int64), self.context(rank)])
-        whole[IN_FRONT + MULTICAST] = self.heap.known_multicast
-        return whole
+        return self.heap.context_words(rank)[IN_FRONT:].copy()
 
     # --- memory --------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilefw.api.errors import LaunchError, UsageError
 from tilefw.multicast_window import MulticastWindow
-from tilefw.node_context import BARRIER, HEAP_BASES, WORD_BYTES
+from tilefw.node_context import BARRIER, HEAP_BASES, IN_FRONT, MULTICAST, WORD_BYTES
 
 FIRST_BASE = 1 << 46  # above what devices allocate by themselves, below the top of an address of 48 bits
 BASE_STEP = 1 << 38
@@ -92,11 +92,6 @@ class SymmetricHeap:
         return self.bases[-1] + BASE_STEP
 
     @property
-    def next_offset(self) -> int:
-        """Of the next array in each heap."""
-        return self._next
-
-    @property
     def multicast(self) -> MulticastWindow:
         """The addresses that stand for all ranks' heaps at once."""
         return MulticastWindow(self.bases[0] + _MULTICAST, min(self.nbytes, _MOST_MULTICAST), self.bases)
@@ -109,6 +104,12 @@ class SymmetricHeap:
     def context_address(self, rank: int) -> int:
         """The address of a rank's node context."""
         return self.bases[rank] + _CONTEXT
+
+    def context_words(self, rank: int) -> np.ndarray:
+        """A rank's node context behind the words that stand in front of it, int64."""
+        whole = np.array([*[0] * IN_FRONT, rank, len(self.bases), *self.bases_of(rank)], np.int64)
+        whole[IN_FRONT + MULTICAST] = self.known_multicast
+        return whole
 
     def bases_of(self, rank: int) -> list[int]:
         """The bases as a rank knows them: of those that it does not reach, an address at which nothing is."""

@@ -34,7 +34,7 @@ from tilefw.distributed.symmetric_heap import (
 from tilefw.graph.kernel_graph import stored
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session, require_inputs
-from tilefw.node_context import BARRIER, HIDDEN
+from tilefw.node_context import BARRIER, HIDDEN, IN_FRONT, WORD_BYTES
 from tilefw.runtime import config
 from tilefw.runtime.device_abilities import PlacingDevice
 from tilefw.runtime.diagnostics import check_error
@@ -195,7 +195,7 @@ class RankSession(Session):
         entry = one.artifact.entry()
         given = self._memory.before(number)
         arguments: list[Argument] = [
-            BufferView(self._view.context) if parameter.hidden == HIDDEN else argument
+            BufferView(self._view.context, IN_FRONT * WORD_BYTES) if parameter.hidden == HIDDEN else argument
             for parameter, argument in zip(entry.parameters, given, strict=True)
         ]
         seed = self._options.seed + self.rank if self._options.seed else 0
@@ -219,8 +219,8 @@ class RankDevice:
         self._device, self._placing, self._heap, self.rank = device, device, heap, rank
         self._next = self._first = 0
         self._own: list[int] = []
-        words = np.array([rank, len(heap.bases), *heap.bases_of(rank)], np.int64)
-        self.context = self._placed(heap.context_address(rank), words, "node context")  # by it the heap is taken
+        begin = heap.context_address(rank) - IN_FRONT * WORD_BYTES
+        self.context = self._placed(begin, heap.context_words(rank), "node context")  # by it the heap is taken
         self._placed(heap.bases[rank] + BARRIER, np.zeros(2, np.int64), "words of the node's barrier")
 
     def _placed(self, address: int, words: np.ndarray[Any, Any], label: str) -> int:

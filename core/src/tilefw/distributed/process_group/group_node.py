@@ -56,6 +56,7 @@ class ProcessGroupNode(DeviceNode):
 
     def __init__(self, member: Membership, target: str | None, seconds: float, **sizes: Any) -> None:
         super().__init__(target, member.num_ranks, **sizes)
+        self.heap.reuses = False  # memory of all processes is zero once: no place is given out twice
         self.rank, self._seconds = member.rank, seconds
         settings = NodeSettings(
             version("tilefw-core"), member.num_ranks, self.target, self.heap.nbytes, self.resident, self.heap.domain

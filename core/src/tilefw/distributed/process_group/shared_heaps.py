@@ -27,8 +27,8 @@ class SharedHeaps:
 
     def add(self, heap: SymmetricHeap, shape: tuple[int, ...], dtype: np.dtype, name: str | None) -> SymmetricArray:
         """The next array of all ranks' heaps, as the memory is. Raises LaunchError TFW0872 where there is no room."""
-        heap.check_room(shape, dtype)
-        return heap.add(name, [self._array(rank, heap.next_offset, shape, dtype) for rank in range(self._ranks)])
+        _, offset = heap.check_room(shape, dtype)
+        return heap.add(name, [self._array(rank, offset, shape, dtype) for rank in range(self._ranks)])
 
     def _array(self, rank: int, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """An array whose storage is its own part of the memory alone."""
