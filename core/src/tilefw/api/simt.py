@@ -107,17 +107,21 @@ class SimtBackend(MachineBackend):
 
     def pipeline(self, options: CompileOptions) -> Sequence[ModulePass]:
         """The kit's passes to lane IR (`tilefw.simt.passes`), lane to machine, then the chip's own `machine_passes`."""
-        from tilefw.simt.description import lane_machine
         from tilefw.simt.passes import lane_passes, selection_passes
 
         chip = self.chip(options)
-        small, disjoint = (fact in options.facts for fact in ("under_2_gib", "disjoint"))
-        machine = lane_machine(chip.description, options.num_warps, options.num_ctas, small, disjoint)
         return (
-            *lane_passes(machine, options.num_stages, options.most_stages, options.verify),
+            *lane_passes(self.machine(options), options.num_stages, options.most_stages, options.verify),
             *selection_passes(chip, self.target.name),
             *self.machine_passes(options),
         )
+
+    def machine(self, options: CompileOptions) -> LaneMachine:
+        """The chip with the waves of a program under these options."""
+        from tilefw.simt.description import lane_machine
+
+        small, disjoint = (fact in options.facts for fact in ("under_2_gib", "disjoint"))
+        return lane_machine(self.chip(options).description, options.num_warps, options.num_ctas, small, disjoint)
 
     def with_less_memory(self, module: ModuleOp, options: CompileOptions, error: CapacityError) -> CompileOptions | None:
         """A stage less for the pipelined loops, where shared memory is what there is too little of."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilefw.api.backend import CompileOptions
 from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import literal, told_to_the_user
@@ -18,11 +19,13 @@ from tilefw.runtime.arguments.bound_launch import stated_launch
 from tilefw.runtime.compilation import compiler, kernel_source, options
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.names import suggest
-from tilefw.runtime.plugins.loader import find_target
+from tilefw.runtime.plugins.loader import Target, find_target
 from tilefw.runtime.tuned_choices import jit_function
 
 if TYPE_CHECKING:
     from tilefw.runtime import config
+    from tilefw.runtime.compilation.kernel_source import ModuleSource
+    from tilefw.runtime.estimates import Estimates
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,32 @@ class FunctionLaunch:
 def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Launchable:
     """The launch on the settings' target, over arrays of zeros. Raises UsageError TFW0911 for what it lacks or has no use for, and
     what compiling and binding raise."""
+    target = find_target(resolved.target)
+    made = _prepared(stated, target)
+    compiled = compiler.compile_source(made.source, target, made.request, assemble=True)
+    entry = compiled.artifact.entry()
+    with told_to_the_user():
+        args = bind(entry, [made.values[parameter.name] for parameter in entry.parameters if parameter.hidden is None])
+    return Launchable(stated.name, target, resolved, compiled, entry, made.grid, args)
+
+
+def estimate_of_function(stated: FunctionLaunch, estimates: Estimates) -> float:
+    """The estimated seconds of such a launch. Raises as `launch_of_function` does in front of lowering."""
+    made = _prepared(stated, estimates.target)
+    return estimates.of(made.source, made.request, made.values, made.grid).seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is compiled of a stated launch, and what it is launched with."""
+
+    source: ModuleSource
+    request: CompileOptions
+    grid: tuple[int, int, int]
+    values: Mapping[str, Any]
+
+
+def _prepared(stated: FunctionLaunch, target: Target) -> _Prepared:
     types = kernel_source.ahead_of_time(stated.signature)
     missing = _missing(stated)
     if missing:
@@ -56,20 +85,15 @@ def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Lau
             help="--signature x_ptr=*fp32 n=i32 --constexpr BLOCK=1024 --grid 64 --scalar n=65536 --extent x_ptr=262144 (bytes)",
         )
     _refuse_unknown(stated)
-    target = find_target(resolved.target)
     target.backend.timing()  # raises for a target without a model of time, before anything is compiled
     with told_to_the_user():
         grid = grid_of(tuple(literal(extent) for extent in str(stated.grid).split(",")))
         launch = stated_launch(target.info, stated.signature, grid, stated.scalars, stated.extents)
         request = options.resolve(dict(stated.keywords), target.info, launch=launch)
+        values = {name: _value(stated, name, kind) for name, kind in stated.signature.items()}
     kernel = jit_function(function(stated.path, stated.name))
     source = kernel_source.from_jit(kernel, types, dict(stated.constexprs), warps=options.warps(request, target.info))
-    compiled = compiler.compile_source(source, target, request, assemble=True)
-    entry = compiled.artifact.entry()
-    with told_to_the_user():
-        values = {name: _value(stated, name, kind) for name, kind in stated.signature.items()}
-        args = bind(entry, [values[parameter.name] for parameter in entry.parameters if parameter.hidden is None])
-    return Launchable(stated.name, target, resolved, compiled, entry, grid, args)
+    return _Prepared(source, request, grid, values)
 
 
 def _missing(stated: FunctionLaunch) -> list[str]:

@@ -41,6 +41,8 @@ def decode(array: np.ndarray, name: str) -> np.ndarray:
 def encode(values: np.ndarray, name: str, rounding: str = "rtne") -> np.ndarray:
     """Float64 `values` rounded once to the float type `name`, in storage form; NaN stays NaN where the format has one."""
     kind = dtype(name)
+    if values.size > 1 and not any(values.strides):  # one value, repeated
+        return np.full(values.shape, encode(values.reshape(-1)[:1], name, rounding)[0])
     if kind.bits == 64:
         return values.astype(np.float64)
     if kind.bits == 32:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib.resources import files
 from typing import NoReturn
 
@@ -88,6 +89,7 @@ class ChipFigures:
         return ChipFigures(self.file, self.chip, {name: replace(f, value=end(f)) for name, f in self.figures.items()})
 
 
+@lru_cache(maxsize=32)
 def read_chip_file(text: str, file: str, subject: str = "chip") -> ChipFigures:
     """The figures in the text of a chip file, or of another `subject`'s. Raises CodeError TFW0665 at the line that is missing
     something or makes no sense."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tilefw.api.execution_trace import CHUNK
@@ -11,6 +11,9 @@ from tilefw.timing.chip_file import ChipFigures
 
 Role = Literal["", "load", "store", "copy", "commit", "wait", "arrive", "arrive_behind", "bulk", "await"]
 Purpose = Literal["", "conversion", "spill", "special"]
+KINDS = ("integer", "float", "division", "special", "conversion", "shuffle", "shared", "memory", "matrix")
+"""Of `ChipTiming.typical`: integer and float arithmetic of 32 bits, an integer's division, a special function, a conversion, an
+exchange between lanes, an access to shared memory, one to global memory, a matrix product, of which the latency counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class ChipTiming:
     workgroup; `workgroup_cycles`: from the end of a workgroup to the first instruction of the next one in its place.
     `matrix_pipes` are those of matrix units. `atomic_cycles`: from one atomic access to an address to the next; `shared_row`:
     bytes that a passage through shared memory can move. `spills_later`: what waves execute has no spills yet, which an assembler
-    adds. `system`: that of linked devices which the chip is usually in, as `PLUGIN:NAME`.
+    adds. `system`: that of linked devices which the chip is usually in, as `PLUGIN:NAME`. `typical`: what an instruction of each of
+    `KINDS` costs, for estimates before there is machine code; without it there are none.
     """
 
     figures: ChipFigures
@@ -89,3 +93,4 @@ class ChipTiming:
     shared_row: int = 128
     spills_later: bool = False
     system: str = ""
+    typical: Mapping[str, InstructionCost] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import tilefw
 from tilefw.cli.main import main
 from tilefw.cli.scripts import function
-from tilefw.kernels.tuning import Search
+from tilefw.kernels import tuning
 from tilefw.runtime.compilation import fingerprint
 from tilefw.runtime.plugins.loader import Target
 from tilefw.runtime.tuned_choices import KEPT
@@ -36,31 +37,46 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_choice_is_the_fastest_trial_and_a_launch_takes_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "--tuned"]) == 2
     assert "no configuration of vector_add is kept" in capsys.readouterr().err
-    assert main([*TUNE, "--json"]) == 0
+    assert main([*TUNE, "--timed", "75", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     timed = {json.dumps(t["configuration"]): t["seconds"] for t in found["trials"] if t["seconds"] is not None}
-    assert len(timed) >= 3 and found["choice"] == json.loads(min(timed, key=timed.__getitem__))
+    assert found["estimated"] == 4 and len(timed) == 3 and found["choice"] == json.loads(min(timed, key=timed.__getitem__))
     assert main(["run", "vector_add", "--target", "nvidia-sm80", "--param", "n=20000", "--tuned", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["parameters"]
     assert {name: told[name] for name in found["choice"]} == found["choice"]
 
 
 def test_a_search_goes_on_where_it_was_interrupted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    timed, whole = [], Search._timed
+    done, whole = [], tuning.timed
 
-    def interrupted(search: Search, configuration: dict) -> object:
-        if len(timed) == 2:
+    def interrupted(launch: Any, configuration: dict, best: float | None) -> Any:
+        if len(done) == 2:
             raise KeyboardInterrupt
-        timed.append(configuration)
-        return whole(search, configuration)
+        done.append(configuration)
+        return whole(launch, configuration, best)
 
-    monkeypatch.setattr(Search, "_timed", interrupted)
-    assert main(list(TUNE)) == 130
-    assert "2 of 4 configurations were tried" in capsys.readouterr().err
-    monkeypatch.setattr(Search, "_timed", lambda search, one: timed.append(one) or whole(search, one))
-    assert main([*TUNE, "--resume"]) == 0
+    monkeypatch.setattr(tuning, "timed", interrupted)
+    assert main([*TUNE, "--timed", "100"]) == 130
+    assert "4 of 4 configurations were estimated, 2 tried" in capsys.readouterr().err
+    monkeypatch.setattr(tuning, "timed", lambda launch, one, best: done.append(one) or whole(launch, one, best))
+    assert main([*TUNE, "--timed", "100", "--resume"]) == 0
     assert "2 configurations were timed before" in capsys.readouterr().err
-    assert len(timed) == len({json.dumps(one) for one in timed}), "nothing is timed twice"
+    assert len(done) == len({json.dumps(one) for one in done}), "nothing is timed twice"
+
+
+def test_processes_beside_this_one_time_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for more in ((), ("--jobs", "2")):
+        assert main([*TUNE[:-1], "num_warps=1", "--timed", "100", *more, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    alone, beside = ({json.dumps(t["configuration"]): t["seconds"] for t in told["trials"]} for told in found)
+    assert alone == beside and len(alone) == 2 and found[0]["choice"] == found[1]["choice"]
+
+
+def test_an_address_without_a_scheduler_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed")
+    assert main([*TUNE, "--scheduler", "nowhere"]) == 2
+    assert "TFW0973" in capsys.readouterr().err
 
 
 def test_autotune_chooses_by_the_model_and_takes_what_was_kept_without_tuning(
@@ -126,7 +142,7 @@ def test_what_cannot_be_launched_is_one_refused_configuration(tmp_path: Path, ca
     stated = ("--signature", "x_ptr=*fp32", "y_ptr=*fp32", "n=i32", "--scalar", "n=512", "--extent", "x_ptr=2048", "y_ptr=2048")
     assert main(["tune", f"{path}:double", "--target", "nvidia-sm80", *stated, "--grid", "n // BLOCK", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["choice"]["BLOCK"] == 128 and "is empty" in told["trials"][1]["why"]
+    assert told["choice"]["BLOCK"] == 128 and sorted("is empty" in one["why"] for one in told["trials"]) == [False, True]
 
 
 def test_a_choice_that_cannot_be_read_or_kept_is_none(

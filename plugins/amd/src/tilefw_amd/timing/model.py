@@ -22,6 +22,12 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
     ("v_cos_", "special"), ("v_trig_", "special"),
 )
 
+# An instruction of each kind; of an integer's division the one that it is made with.
+_TYPICAL = {
+    "integer": "v_add_u32", "float": "v_fma_f32", "division": "v_rcp_f32", "special": "v_exp_f32", "conversion": "v_cvt_f16_f32",
+    "shuffle": "ds_bpermute_b32", "shared": "ds_read_b32", "memory": "global_load_dword", "matrix": "v_mfma_f32_16x16x16_f16",
+}
+
 
 def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
     """The chip by its page and figures."""
@@ -31,6 +37,7 @@ def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
     def rate(name: str) -> float:
         return f[name] * 1e9 / clock
 
+    costs = WaveCosts(isa, f)
     return ChipTiming(
         figures=f, product=chip.product, clock_hz=clock, processors=chip.limits["processors"], dies=dies,
         schedulers=chip.limits["simds_per_processor"], issue_interval=f["issue_interval"],
@@ -45,10 +52,10 @@ def chip_timing(isa: InstructionSet, figures: ChipFigures) -> ChipTiming:
             MemoryLevel("MALL", "chip", int(f["mall_bytes"]), f["mall_latency"], rate("mall_rate")),
             MemoryLevel("HBM", "chip", 0, f["memory_latency"], rate("memory_rate")),
         ),
-        cost=WaveCosts(isa, f), resident_waves=chip.limits["waves_per_simd"] * chip.limits["simds_per_processor"],
+        cost=costs, resident_waves=chip.limits["waves_per_simd"] * chip.limits["simds_per_processor"],
         launch_seconds=f["launch"] * 1e-6, workgroup_cycles=f["workgroup_cycles"],
         matrix_pipes=frozenset({"matrix"}), atomic_cycles=f["atomic_cycles"], shared_row=chip.limits["shared_banks"] * 4,
-        system=chip.usual_system,
+        system=chip.usual_system, typical={kind: costs.of(mnemonic) for kind, mnemonic in _TYPICAL.items()},
     )
 
 
@@ -62,6 +69,10 @@ class WaveCosts:
 
     def __call__(self, instruction: Any) -> InstructionCost:
         return self._of(instruction.mnemonic)
+
+    def of(self, mnemonic: str) -> InstructionCost:
+        """The cost of an instruction that is nowhere in the code."""
+        return self._of(mnemonic)
 
     def _by_mnemonic(self, mnemonic: str) -> InstructionCost:
         row = self._isa.row(mnemonic)

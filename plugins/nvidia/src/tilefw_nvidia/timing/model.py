@@ -37,6 +37,14 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
 _SHAPE = re.compile(r"\.m(\d+)n(\d+)k(\d+)\.")
 _RATE = {"f16": "f16", "bf16": "bf16", "tf32": "tf32", "s8": "s8", "u8": "u8", "e4m3": "e4m3", "e5m2": "e5m2", "f64": "f64"}
 
+# Opcode and unit of an instruction of each kind.
+_TYPICAL = {
+    "integer": ("add.s32", "alu"), "float": ("fma.rn.f32", "fma"), "division": ("div.s32", "alu"),
+    "special": ("ex2.approx.ftz.f32", "sfu"), "conversion": ("cvt.rn.f16x2.f32", "convert"),
+    "shuffle": ("shfl.sync.bfly.b32", "shuffle"), "shared": ("ld.shared.b32", "shared"), "memory": ("ld.global.b32", "memory"),
+    "matrix": ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "tensor"),
+}
+
 
 def _purpose(opcode: str) -> Purpose:
     for start, what in _PURPOSES:
@@ -53,6 +61,7 @@ def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
     def rate(name: str) -> float:
         return f[name] * 1e9 / clock
 
+    costs = PtxCosts(chip, f)
     return ChipTiming(
         figures=f, product=chip.summary, clock_hz=clock, processors=chip.processors, dies=1, schedulers=int(f["schedulers"]),
         issue_interval=f["issue_interval"],
@@ -66,10 +75,10 @@ def chip_timing(chip: Chip, figures: ChipFigures) -> ChipTiming:
             MemoryLevel("L2", "chip", int(f["l2_bytes"]), f["l2_latency"], rate("l2_rate")),
             MemoryLevel("DRAM", "chip", 0, f["memory_latency"], rate("memory_rate")),
         ),
-        cost=PtxCosts(chip, f), resident_waves=chip.threads_per_processor // _WARP, launch_seconds=f["launch"] * 1e-6,
+        cost=costs, resident_waves=chip.threads_per_processor // _WARP, launch_seconds=f["launch"] * 1e-6,
         workgroup_cycles=f["workgroup_cycles"], matrix_pipes=frozenset({"tensor"}),
         atomic_cycles=f["atomic_cycles"], shared_row=chip.banks * 4, spills_later=True,
-        system=chip.usual_system,
+        system=chip.usual_system, typical={kind: costs.of(*opcode) for kind, opcode in _TYPICAL.items()},
     )
 
 
@@ -82,6 +91,10 @@ class PtxCosts:
 
     def __call__(self, instruction: Any) -> InstructionCost:
         return self._of(instruction.mnemonic, instruction.unit, instruction.text)
+
+    def of(self, opcode: str, unit: str) -> InstructionCost:
+        """The cost of an instruction that is nowhere in the code."""
+        return self._of(opcode, unit, opcode)
 
     def _by_opcode(self, opcode: str, unit: str, text: str) -> InstructionCost:
         f = self._figures

@@ -1,0 +1,55 @@
+"""Quick estimates of launches that are not compiled; a program's work is found once for all configurations that share tile IR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilefw.api.backend import CompileOptions
+from tilefw.api.errors import LaunchError
+from tilefw.api.simt import SimtBackend
+from tilefw.runtime.arguments.arrays import array_argument, is_array
+from tilefw.runtime.compilation.compiler import Compilation
+from tilefw.runtime.compilation.kernel_source import ModuleSource
+from tilefw.runtime.plugins.loader import Target
+from tilefw.timing.chip_timing import ChipTiming
+from tilefw.timing.estimate.estimated_time import Estimate, estimated_time
+from tilefw.timing.estimate.program_work import ProgramWork, program_work
+
+
+@dataclass
+class Estimates:
+    """The estimates of one kernel's launches on a target."""
+
+    target: Target
+    chip: ChipTiming = field(init=False)
+    _work: dict[Any, ProgramWork] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.chip = self.target.backend.timing()
+
+    @property
+    def there(self) -> bool:
+        """Whether the target's model of time tells what estimates need, and the target has lanes."""
+        return isinstance(self.target.backend, SimtBackend) and bool(self.chip.typical)
+
+    def of(
+        self, source: ModuleSource, request: CompileOptions, values: Mapping[str, Any], grid: tuple[int, int, int]
+    ) -> Estimate:
+        """The estimate of a launch of `source` over `values`, by name. Raises what the front end and the passes raise, LaunchError
+        TFW0667 where nothing runs."""
+        backend = self.target.backend
+        assert isinstance(backend, SimtBackend), "asked where there are none"
+        if not all(grid):
+            raise LaunchError(f"the grid of {source.name} is empty: nothing runs, and there is no time to tell", code="TFW0667")
+        extents = {name: array_argument(value).nbytes for name, value in values.items() if is_array(value)}
+        scalars = {name: value for name, value in values.items() if name not in extents and value is not None}
+        key = (source.key, grid, tuple(sorted(extents.items())), tuple(sorted((n, str(v)) for n, v in scalars.items())))
+        work = None if source.key is None else self._work.get(key)
+        if work is None:
+            compilation = Compilation(source, self.target)
+            module = compilation.simplify(compilation.build(), request)
+            work = self._work[key] = program_work(module, scalars, extents, grid)
+            module.erase()
+        return estimated_time(self.chip, backend.machine(request), work, request.num_stages)

@@ -1,0 +1,93 @@
+"""Estimates rank configurations as the detailed model does where the reason is plain, and read work from tile IR by its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tilefw.kernels.estimated import KernelEstimates
+from tilefw.kernels.spec import load
+from tilefw.kernels.tuning import Search, Trial
+from tilefw.passes.pipeline import default_passes
+from tilefw.runtime.plugins.loader import find_target
+from tilefw.tile.text.module import parse
+from tilefw.timing.estimate.program_work import WorkRegion, program_work
+
+LOOP = """
+func.func public @kernel(
+  %x: !tile.ptr<f32> {tile.name = "x"}, %out: !tile.ptr<f32> {tile.name = "out"}, %n: i32 {tile.name = "n"}
+) {
+  %zero = tile.constant 0 : i32
+  %step = tile.constant 64 : i32
+  %at = tile.iota 0 to 64
+  %first = tile.constant 0.0 : tensor<64xf32>
+  %sum = scf.for %i = %zero to %n step %step iter_args(%acc = %first) -> (tensor<64xf32>) : i32 {
+    %start = tile.splat %i : i32 to tensor<64xi32>
+    %places = tile.addi %start, %at : tensor<64xi32>
+    %part = tile.load %x[%places] : !tile.ptr<f32>[tensor<64xi32>]
+    %next = tile.addf %acc, %part : tensor<64xf32>
+    scf.yield %next : tensor<64xf32>
+  }
+  tile.store %out[%at], %sum : !tile.ptr<f32>[tensor<64xi32>]
+  func.return
+}
+"""
+
+
+def test_a_program_is_read_with_the_numbers_of_its_launch() -> None:
+    module = parse(LOOP, "loop.mlir")
+    work = program_work(module, {"n": 1024}, {"x": 4096, "out": 256}, (10, 1, 1))
+    loop = next(item for item in work.whole.items if isinstance(item, WorkRegion))
+    load = next(part for part in loop.parts() if part.what == "load")
+    assert loop.times == 16 and work.programs == 10
+    assert (load.nbytes, load.chunks, load.run, load.argument) == (256, 8, 64, 0)
+    assert load.advance == 256, "the next turn begins where this one ends"
+    store = next(part for part in work.whole.parts() if part.what == "store")
+    assert store.argument == 1 and store.nbytes == 256
+
+
+def test_simplified_tile_ir_has_the_same_work() -> None:
+    module = parse(LOOP, "loop.mlir")
+    for one in default_passes(None, lambda _: False, False):
+        one.apply(None, module)  # type: ignore[arg-type]
+    work = program_work(module, {"n": 1024}, {}, (10, 1, 1))
+    loop = next(item for item in work.whole.items if isinstance(item, WorkRegion))
+    assert loop.times == 16 and sum(part.nbytes for part in loop.parts()) == 256
+
+
+@pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
+@pytest.mark.parametrize(("kernel", "given", "better", "worse"), [
+    ("elementwise", {"n": 1 << 18, "operation": "erf"}, {"block": 1024, "num_warps": 4}, {"block": 4096, "num_warps": 1}),
+    ("matmul", {"m": 512, "n": 512, "k": 512}, {"block_m": 64, "block_n": 64}, {"block_m": 256, "block_n": 256}),
+    ("softmax", {"rows": 512, "columns": 4096}, {"block": 4096, "programs": 256}, {"block": 256, "programs": 256}),
+])
+def test_few_workgroups_and_small_tiles_are_slow(target: str, kernel: str, given: Any, better: Any, worse: Any) -> None:
+    estimates = KernelEstimates(load(kernel), given, find_target(target))
+    assert estimates(better).seconds * 1.2 < estimates(worse).seconds
+
+
+def test_a_search_times_the_best_by_estimates_as_long_as_they_leave_it_open() -> None:
+    real = {size: abs(size - 40) + 10.0 for size in range(0, 100, 5)}
+    asked: list[int] = []
+
+    def timer(configurations: Any, best: float | None) -> Any:
+        asked.extend(one["size"] for one in configurations)
+        return [Trial(one, real[one["size"]]) for one in configurations]
+
+    def search(estimate: Any, part: float) -> Any:
+        asked.clear()
+        return Search({"size": sorted(real)}, {"size": 0}, timer, estimate, timed_part=part).run()
+
+    assert search(lambda one: real[one["size"]] * 3, 1.0).configuration == {"size": 40}
+    assert len(asked) == 1, "nobody else is within twice the band of estimates"
+    assert search(lambda one: 10 + abs(one["size"] - 45) / 50, 0.25).configuration == {"size": 40}
+    assert len(asked) == 5, "a part of all, where estimates do not tell"
+
+
+def test_of_many_configurations_those_on_the_way_of_descents_are_estimated() -> None:
+    over = {name: range(10) for name in "abcd"}
+    found = Search(over, dict.fromkeys(over, 0), lambda some, _: [Trial(one, sum(map(abs, one.values()))) for one in some],
+                   lambda one: 1.0 + sum((value - 7) ** 2 for value in one.values()))
+    assert found.run().configuration == dict.fromkeys(over, 7)  # type: ignore[union-attr]
+    assert len(found.estimates) < 1000 < found.size
