@@ -24,8 +24,8 @@ class Judged(Protocol):
     def detail(self) -> str: ...
 
 
-def report(title: str, results: Sequence[Judged], means: str, seconds: float) -> str:
-    """The whole page. `means`: what judged, in words; `seconds`: a processor's."""
+def report(title: str, results: Sequence[Judged], means: str, seconds: float, missing: Sequence[str] = ()) -> str:
+    """The whole page. `means`: what judged, in words; `seconds`: a processor's; `missing`: the kernels that were not tried."""
     count = Counter(v.outcome for v in results)
     rest = max(len(results) - count["equivalent"], 1)
     checks = Counter(v.detail.split()[0] for v in results if v.outcome == "reported")
@@ -40,6 +40,8 @@ def report(title: str, results: Sequence[Judged], means: str, seconds: float) ->
         "",
         "Told by: " + ", ".join(f"{check} {n}" for check, n in checks.most_common()) + ".",
     ]
+    if missing:
+        parts += ["", f"Not tried yet: {', '.join(missing)}."]
     for outcome in OUTCOMES[1:]:
         listed = [v for v in results if v.outcome == outcome]
         if listed:

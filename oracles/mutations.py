@@ -29,7 +29,7 @@ import yaml
 from oracles import mutation_report, verdict_log
 from oracles.site import Site
 from oracles.subject import Sited, Subject
-from oracles.verdict_log import KernelVerdicts, Verdict
+from oracles.verdict_log import KernelVerdicts, Verdict, key
 from tilefw.api import KernelError
 
 ORDERS = 20  # adversarial orders that a written equivalent must survive; fewer where a kernel has several launches
@@ -184,21 +184,24 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes; each takes a kernel at a time")
     parser.add_argument("--report", type=Path, help="where the report goes (of a full campaign: the folder bench)")
     parser.add_argument("--log", type=Path, help="of the verdicts, a line for each kernel; it is gone on with")
+    parser.add_argument("--page-alone", action="store_true", help="run nothing: write the page of the log")
     options = parser.parse_args(arguments)
     campaign = campaigns[options.of]
     found = verdict_log.read(options.log, campaign.kernels)
     with ProcessPoolExecutor(options.jobs) as pool:
-        work = [(name, chosen) for name, chosen in _work(campaign, options) if name not in found]
+        work = [] if options.page_alone else _work(campaign, options)
+        work = [(name, chosen, found.get(name)) for name, chosen in work if name not in found or found[name].survivors]
         for done in as_completed([pool.submit(_tried, campaign, *one) for one in work]):
             its = done.result()
             found[its.kernel] = its
             if options.log is not None:
                 verdict_log.append(options.log, its)
             print(mutation_report.row(its.kernel, its.verdicts), f"{its.seconds:.0f} s", file=sys.stderr, flush=True)
-    tried = [found[name] for name in options.kernels or campaign.kernels if name in found]
+    wanted = options.kernels or campaign.kernels
+    tried, missing = [found[name] for name in wanted if name in found], [name for name in wanted if name not in found]
     results = [verdict for its in tried for verdict in its.verdicts]
     title = campaign.title + (f": a sample of {options.sample} sites, seed {options.seed}" if options.sample else "")
-    text = mutation_report.report(title, results, campaign.means, sum(its.seconds for its in tried))
+    text = mutation_report.report(title, results, campaign.means, sum(its.seconds for its in tried), missing)
     partial = options.sample or options.kernels or options.kinds
     path = options.report or (None if partial else BENCH / campaign.report)
     if path is not None:
@@ -220,9 +223,14 @@ def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[str, li
     return [(kernel, chosen) for kernel, chosen in drawn.items()]
 
 
-def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None) -> KernelVerdicts:
+def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None, done: KernelVerdicts | None) -> KernelVerdicts:
+    """The verdicts on a kernel's sites; those of a log stand, but for survivors, which may have an argument or a check since."""
     start = time.process_time()
     subject = campaign.subject(kernel)
     sites = subject.sites()
-    own = campaign.judge(subject, sites if chosen is None else [sites[index] for index in chosen], campaign.orders)
-    return KernelVerdicts(kernel, tuple(own), time.process_time() - start)
+    found = {} if done is None else {key(v.site): v for v in done.verdicts if v.outcome != "survived"}
+    wanted = sites if chosen is None else [sites[index] for index in chosen]
+    tried = campaign.judge(subject, [site for site in wanted if key(site) not in found], campaign.orders)
+    found |= {key(v.site): v for v in tried}
+    seconds = time.process_time() - start + (0 if done is None else done.seconds)
+    return KernelVerdicts(kernel, tuple(found[key(site)] for site in wanted), seconds)

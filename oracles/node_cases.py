@@ -21,6 +21,7 @@ KERNELS = {**COLLECTIVES, MEETING.name: MEETING}
 _VECTORS = {"num_warps": 2, "programs": 1, "block": 128}  # elements for both waves, of 32 lanes or of 64
 _TILES = {"num_warps": 2, "programs": 1, "block": 16}
 _TILE = 16
+_PART = 28  # an extent that ends within a tile, in the part of its second wave: its loads are guarded, and do not run ahead
 _TERMS = 40  # of products whose loads run ahead: three steps
 # In bulk, these launch another collective, and beside it a kernel that says nothing to other ranks.
 _OF_OTHERS = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "ring_attention", "distributed_decode")
@@ -64,28 +65,28 @@ def _products(rows: int, ranks_rows: bool = False, same: bool = False) -> Draw:
 
 
 def _attention(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
-    q, k, v = (normal(rng, ranks, (1, _TILE, _TILE), "float16") for _ in range(3))
+    q, k, v = (normal(rng, ranks, (1, _TILE, _PART), "float16") for _ in range(3))
     return q, k, v
 
 
 def _keys(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
-    q = normal(rng, 1, (1, 2, _TILE), "float16") * ranks
-    k, v = (normal(rng, ranks, (1, 1, 12, _TILE), "float16") for _ in range(2))
+    q = normal(rng, 1, (1, 2, _PART), "float16") * ranks
+    k, v = (normal(rng, ranks, (1, 1, 12, _PART), "float16") for _ in range(2))
     return q, k, v, list(rng.integers(1, 13, (ranks, 1)).astype(np.int32))
 
 
 def _batches(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
-    """One more than there are slots."""
-    w = [(part / 4).astype(part.dtype) for part in normal(rng, ranks, (_TILE, _TILE), "float16")]
-    return normal(rng, ranks, (3, _TILE, _TILE), "float16"), w
+    """Two more than there are slots: a signal too many lets a batch in too early."""
+    w = [(part / 4).astype(part.dtype) for part in normal(rng, ranks, (_PART, _PART), "float16")]
+    return normal(rng, ranks, (3, _TILE, _PART), "float16"), w
 
 
 def _experts(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
-    """One a rank, and a row for each of them at least."""
-    rows = max(ranks, 3)
+    """One a rank, and a row for each of them at least, of elements for both waves."""
+    rows, d = max(ranks, 3), 72
     chosen = [((np.arange(rows) + rank) % ranks).astype(np.int32)[:, None] for rank in range(ranks)]
     weights = [rng.random((rows, 1)).astype(np.float32) + 0.5 for _ in range(ranks)]
-    return normal(rng, ranks, (rows, _TILE), "float16"), chosen, weights, normal(rng, ranks, (1, _TILE, _TILE), "float16")
+    return normal(rng, ranks, (rows, d), "float16"), chosen, weights, normal(rng, ranks, (1, d, d), "float16")
 
 
 _OF_KERNEL = {
@@ -97,8 +98,8 @@ _OF_KERNEL = {
     "rmsnorm_all_reduce": NodeCase(2, _drawn("rmsnorm_all_reduce", 7), {"num_warps": 2, "programs": 1}),
     "ring_attention": NodeCase(3, _attention, _TILES),
     "distributed_decode": NodeCase(2, _keys, _TILES),
-    "pipeline_send_recv": NodeCase(2, _batches, _TILES),
-    "moe_dispatch_combine": NodeCase(2, _experts, _TILES),
+    "pipeline_send_recv": NodeCase(2, _batches, {**_TILES, "slots": 1}),
+    "moe_dispatch_combine": NodeCase(2, _experts, {**_TILES, "block": 32}),
 }
 # Of three ranks, what the ring forwards once is read by nobody but those who have met behind it.
 _OF_FORM = {"all_reduce.ring": NodeCase(4, _drawn("all_reduce", 450), _VECTORS)}

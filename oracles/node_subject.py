@@ -37,6 +37,10 @@ _FILE = re.compile(r'^\s*\.file (?P<number>\d+) "(?P<path>[^"]+)"', re.MULTILINE
 _PLACE = re.compile(r"^\s*\.loc (?P<file>\d+) (?P<line>\d+)")
 _ACCESS = re.compile(r"^\s*(@\S+ )?(?P<store>st\.global|red\.|atom\.|buffer_store|global_store|global_atomic)|"
                      r"^\s*(@\S+ )?(ld\.global|cp\.async|buffer_load|global_load)")
+_OF_WORKGROUPS = ("barrier", "commit", "wait", "weaken")  # what a workgroup does for itself as well
+_TALK = "tld."
+_ORDERS = re.compile(r"^\s*(bar\.|fence|s_barrier|buffer_inv|buffer_wbl2)")
+_LEARNS = re.compile(r"^\s*(fence|buffer_inv)")
 BEFORE = "the ranks meet before their work: launches begin when all ranks' inputs are there, so that nothing of this launch is " \
     "ordered by it, only what an earlier launch of the ranks does; nothing is stored before it"
 BEHIND = "the ranks meet behind their work: results are read when all launches have ended, so that nothing of this launch is " \
@@ -89,7 +93,7 @@ class NodeSubject:
 
     def sites(self) -> list[Site]:
         found = sorted(self._judged.sites(self.text), key=lambda site: site.line)
-        return found if self._one.name in MEETING_TRIED else [site for site in found if not self._meets(site)]
+        return [site for site in found if (self._one.name in MEETING_TRIED or not self._meets(site)) and self._says(site)]
 
     def proof(self, site: Site) -> str:
         return self._at_an_end(site) or self._proved(site)
@@ -136,6 +140,16 @@ class NodeSubject:
         _, places = self._places
         return places[site.line - 1] in _meeting()
 
+    def _says(self, site: Site) -> bool:
+        """Whether its line of the source says something to other ranks, or what one wave has learnt of them is told to the others
+        there; barriers and waits of a product or a load do not."""
+        lines, places = self._places
+        place = places[site.line - 1]
+        if site.kind not in _OF_WORKGROUPS or place is None or place[0] == meeting.__file__ or _TALK in _source(*place):
+            return True
+        before = next((line for line in reversed(lines[: site.line - 1]) if _ORDERS.match(line) or _ACCESS.match(line)), "")
+        return site.kind == "barrier" and _LEARNS.match(before) is not None
+
     def _proved(self, site: Site) -> str:
         """What the rules of the instruction set prove in the site's kernel alone."""
         lines, _ = self._places
@@ -155,6 +169,14 @@ class NodeSubject:
                 place = files.get(found["file"], ""), int(found["line"])
             places.append(place)
         return lines, places
+
+
+@functools.cache
+def _source(path: str, line: int) -> str:
+    """The statement that begins at a line of a file."""
+    lines = Path(path).read_text("utf-8").splitlines()
+    return next((ast.unparse(node) for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.stmt) and not
+                 isinstance(node, ast.FunctionDef | ast.For | ast.If | ast.While) and node.lineno == line), lines[line - 1])
 
 
 @functools.cache

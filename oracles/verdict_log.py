@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from oracles.site import Site
 
@@ -28,6 +29,16 @@ class KernelVerdicts:
     verdicts: tuple[Verdict, ...]
     seconds: float
 
+    @property
+    def survivors(self) -> bool:
+        """Whether there are any."""
+        return any(v.outcome == "survived" for v in self.verdicts)
+
+
+def key(site: Site) -> tuple[str, int, str, str]:
+    """What tells a kernel's sites apart."""
+    return site.kind, site.line, site.before, site.after
+
 
 def append(log: Path, one: KernelVerdicts) -> None:
     """Sites without their changed texts, which nobody reads again."""
@@ -37,13 +48,13 @@ def append(log: Path, one: KernelVerdicts) -> None:
 
 
 def read(log: Path | None, kernels: Sequence[str]) -> dict[str, KernelVerdicts]:
-    """Of these kernels, the verdicts that a log has; a last line that was cut off is none."""
+    """Of these kernels, the last verdicts that a log has; a last line that was cut off is none."""
     lines = log.read_text("utf-8").splitlines(keepends=True) if log is not None and log.exists() else []
     told = [json.loads(line) for line in lines if line.endswith("\n")]
     return {one["kernel"]: _kernel(one) for one in told if one["kernel"] in kernels}
 
 
-def _kernel(told: dict) -> KernelVerdicts:
+def _kernel(told: dict[str, Any]) -> KernelVerdicts:
     name = told["kernel"]
     verdicts = tuple(
         Verdict(name, Site(kind, line, before, after, ""), outcome, detail)

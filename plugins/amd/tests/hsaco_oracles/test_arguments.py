@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hsaco_oracles.sites import sites
-from oracles import mutations
+from oracles import mutations, verdict_log
 from oracles.site import Site
 from oracles.subject import Run
 
@@ -54,8 +55,29 @@ def test_and_nothing_else(over: dict[str, object], monkeypatch: pytest.MonkeyPat
     assert _outcomes(monkeypatch, **over) == {"weaken": "survived", "barrier": "survived"}
 
 
-def test_a_pattern_by_another_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_pattern_by_another_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "equivalents.yaml").write_text("- {corpus: triton, kind: nop, behnd: s_barrier}")
     monkeypatch.setattr(mutations, "BENCH", tmp_path)
     with pytest.raises(AssertionError, match="behnd"):
         mutations._arguments.__wrapped__()
+
+
+def _unbreakable(_: str) -> _Unbreakable:
+    return _Unbreakable()
+
+
+def test_a_log_is_gone_on_with_and_its_survivors_alone_are_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    campaign = mutations.Campaign(("kernel", "another"), _unbreakable, 0, "", "a campaign", bool)
+    words = ["--jobs", "1", "--log", str(tmp_path / "log.jsonl"), "--report", str(tmp_path / "page.md")]
+
+    def kinds(*more: str) -> dict[str, str]:
+        assert mutations.main({"of": campaign}, [*words, *more]) == 0
+        told = verdict_log.read(tmp_path / "log.jsonl", campaign.kernels)
+        return {v.site.kind: v.outcome for v in told["kernel"].verdicts}
+
+    monkeypatch.setattr(mutations, "_arguments", lambda: [_ENTRY])
+    assert kinds("--kernels", "kernel") == {"weaken": "equivalent", "barrier": "survived"}
+    monkeypatch.setattr(mutations, "_arguments", lambda: [{**_ENTRY, "kind": "barrier", "pattern": ".*"}])
+    assert kinds("--page-alone") == {"weaken": "equivalent", "barrier": "survived"}
+    assert "Not tried yet: another." in (tmp_path / "page.md").read_text("utf-8")
+    assert kinds("--kernels", "kernel") == {"weaken": "equivalent", "barrier": "equivalent"}

@@ -2,7 +2,7 @@
 
 A wait is redundant when every path to it has met a wait that is at least as strict since the last commit, or when every path
 from it meets one before anything could see the difference. A barrier is idle when what stands between the barriers before it and
-the barriers behind it cannot conflict: at most reads of a space on both sides of it together, or accesses on one side alone. What
+the barriers behind it cannot conflict: at most reads of a space on both sides, or accesses on one side, or polls behind it. What
 products of a warpgroup read needs no barrier where the workgroup is one warpgroup: the unit makes a product of four warps as one,
 so that each warp's own wait, which its own writes follow, has waited for all that the product reads.
 """
@@ -23,6 +23,7 @@ _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
 _COMMIT = "cp.async.commit_group"
 _ENGINE_FENCE = "fence.proxy.async"
 _BULK_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
+_POLL = re.compile(r"atom\.(?:relaxed|acquire)\.\w+\.global\.or\.b(?:32|64)$")
 _OWN_ADDRESS = re.compile(r"\[\s*(?P<register>%\w+)\s*\]")
 _ONE_WARPGROUP = re.compile(r"^\s*\.reqntid\s+128(?:\s*,\s*1)*\s*$", re.MULTILINE)
 _PRODUCTS = ("wgmma.mma_async", "wgmma.wait_group")
@@ -202,14 +203,12 @@ def _covered(flow: Flow, index: int, edges: Sequence[Sequence[int]], ends: Calla
 
 def _idle_barrier(flow: Flow, index: int, waited_for: tuple[str, ...]) -> str:
     """`waited_for`: what begins opcodes whose effects need no barrier before what stands behind it."""
-    sides = []
-    for edges, left_out in ((flow.before, waited_for), (flow.after, ())):
-        effects = set()
-        for i in flow.walk(index, edges, lambda i: flow.nodes[i].barrier):
-            if not left_out or not flow.nodes[i].opcode.startswith(left_out):
-                effects |= _effects(flow, i)
-        sides.append(effects)
-    earlier, later = sides
+    earlier, later = set[tuple[str, str]](), set[tuple[str, str]]()
+    for i in flow.walk(index, flow.before, lambda i: flow.nodes[i].barrier):
+        if not waited_for or not flow.nodes[i].opcode.startswith(waited_for):
+            earlier |= _effects(flow, i)
+    for i in flow.walk(index, flow.after, lambda i: flow.nodes[i].barrier):
+        later |= set() if _polls(flow, i) else _effects(flow, i)
     if _of_own_place(flow, index):
         return "proved: between the barriers around it each thread touches one place of shared memory alone, the same on both sides"
     for space in ("shared", "global", "barriers"):
@@ -218,6 +217,13 @@ def _idle_barrier(flow: Flow, index: int, waited_for: tuple[str, ...]) -> str:
             return ""
     return ("proved: between the barriers around it no space is touched on both sides of it with a write among the accesses "
             f"(before: {_words(earlier)}; behind: {_words(later)})")
+
+
+def _polls(flow: Flow, index: int) -> bool:
+    """Whether it is an atomic that publishes nothing and leaves its word as it was (`or` with 0): atomics do not conflict."""
+    node, before = flow.nodes[index], flow.nodes[index - 1]
+    _, _, added = node.operands.rpartition(",")
+    return bool(_POLL.match(node.opcode)) and before.opcode.startswith("mov.b") and before.operands == f"{added.strip()}, 0"
 
 
 def _of_own_place(flow: Flow, index: int) -> bool:
