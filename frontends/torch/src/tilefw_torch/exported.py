@@ -7,17 +7,18 @@ are static, elements float32, float64, truth values and signed integers.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 from torch.fx.node import map_arg
 
-from tilefw.api.errors import UnsupportedError
+from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.graph.builder import GraphValue, ModuleBuilder
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.emit.model import kernel_graph
@@ -27,25 +28,52 @@ from tilefw.graph.plan import ModelPlan
 from tilefw.graph.target_choice import TargetChoice
 from tilefw.kernels.formats import array_dtype
 from tilefw_torch import attention, exported_moves, exported_ops
+from tilefw_torch.exported_collectives import RankCollectives
 from tilefw_torch.exported_ops import ELEMENTS, ExportedTensor
 
+_COLLECTIVES = "_c10d_functional."
 _RULES: Mapping[str, Callable[..., Any]] = {**exported_ops.RULES, **exported_moves.RULES}
 
 
-def export(program: ExportedProgram, target: str | None = None, executor: str | None = None) -> ModelPlan:
-    """The plan of a program for a target, without a name the current one. Raises what `read_exported` and `compile_graph` do."""
+def export(
+    program: ExportedProgram | Sequence[ExportedProgram], target: str | None = None, executor: str | None = None
+) -> ModelPlan:
+    """The plan of a program for a target, without a name the current one; of several, one for each rank, a plan for a node
+    (`tilefw.graph.node_session.NodeSession`). Raises what `read_exported` and `compile_graph` do."""
     return compile_graph(read_exported(program, TargetChoice(target, executor)), target, executor)
 
 
-def read_exported(program: ExportedProgram, choice: FusionChoice = FEWEST_LAUNCHES) -> KernelGraph:
+def read_exported(
+    program: ExportedProgram | Sequence[ExportedProgram], choice: FusionChoice = FEWEST_LAUNCHES
+) -> KernelGraph:
     """The graph of a program, for any target; `choice` is between ways to fuse. Inputs and outputs have the program's names for
-    them.
+    them. Of several programs, one for each rank, the graph is of as many ranks: they do the same with weights of their own, and are
+    given the same inputs.
 
-    Raises UnsupportedError TFW0992, which lists the operators without a rule, or says what of one is not served.
+    Raises UnsupportedError TFW0992, which lists the operators without a rule, or says what of one is not served; UsageError TFW0367
+    for programs of ranks that do not do the same.
     """
     from torch._decomp import core_aten_decompositions
 
-    return _ProgramReading(program.run_decompositions({**core_aten_decompositions(), **attention.DECOMPOSITIONS})).graph(choice)
+    table = {**core_aten_decompositions(), **attention.DECOMPOSITIONS}
+    programs = [program] if isinstance(program, ExportedProgram) else list(program)
+    read = [one.run_decompositions(table) for one in programs]
+    _require_alike(read)
+    return _ProgramReading(read[0], read[1:]).graph(choice)
+
+
+def _require_alike(programs: Sequence[ExportedProgram]) -> None:
+    """Raises UsageError TFW0367 where the programs of ranks differ in more than their weights."""
+    if not programs:
+        raise UsageError("no programs", code="TFW0367", help="give one, or one for each rank")
+    texts = [[(node.op, str(node.target), str(node.args), str(node.kwargs)) for node in one.graph.nodes] for one in programs]
+    for rank, text in enumerate(texts[1:], 1):
+        apart = [str(other) for own, other in zip(texts[0], text, strict=False) if own != other]
+        if apart or len(text) != len(texts[0]):
+            raise UsageError(
+                f"the program of rank {rank} does not do what that of rank 0 does", code="TFW0367",
+                note=(apart or ["it has other nodes"])[0], help="ranks differ in the elements of their weights alone",
+            )
 
 
 # What a program says of its tensors beside computing them: `_fact` has it.
@@ -57,10 +85,13 @@ class _ProgramReading:
     """A program that is being read: what each of its nodes is by now."""
 
     program: ExportedProgram
+    others: Sequence[ExportedProgram] = ()  # those of the ranks behind the first
     made: ModuleBuilder = field(default_factory=ModuleBuilder)
     values: dict[Node, Any] = field(default_factory=dict)
+    rules: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def graph(self, choice: FusionChoice) -> KernelGraph:
+        self.rules = {**_RULES, **RankCollectives(self.made, 1 + len(self.others)).rules}
         nodes = [node for node in self.program.graph.nodes if node.target not in _SAID]
         self._require_rules(nodes)
         given = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
@@ -73,7 +104,7 @@ class _ProgramReading:
         return kernel_graph(self.made.module(), choice=choice)
 
     def _require_rules(self, nodes: list[Node]) -> None:
-        missing = sorted({_name(node) for node in nodes if node.op == "call_function" and not _served(node)})
+        missing = sorted({_name(node) for node in nodes if node.op == "call_function" and not self._served(node)})
         others = sorted({node.op for node in nodes} - {"placeholder", "call_function", "output"})
         if missing or others:
             raise UnsupportedError(f"no kernel is written for {', '.join([*missing, *others])}", code="TFW0992")
@@ -86,12 +117,14 @@ class _ProgramReading:
             self.values[node] = self._constant(node, spec)
 
     def _constant(self, node: Node, spec: Any) -> GraphValue:
-        program = self.program
-        held = program.state_dict.get(spec.target)
-        tensor: Any = program.constants[spec.target] if held is None else held
         fact = _fact(node)
-        array = tensor.detach().cpu().contiguous().numpy().astype(array_dtype(fact.dtype), copy=False)
-        return self.made.constant(array, fact.dtype)
+        arrays = [_elements(one, spec.target, fact) for one in (self.program, *self.others)]
+        if all(array.tobytes() == arrays[0].tobytes() for array in arrays[1:]):
+            return self.made.constant(arrays[0], fact.dtype)
+        if any(array.shape != fact.shape for array in arrays):
+            raise UsageError(f"'{spec.target}' has other shapes on other ranks", code="TFW0367", help="pad it to one shape")
+        every = np.concatenate([array.reshape(fact.shape or (1,)) for array in arrays])
+        return self.made.reshape(self.made.part(self.made.constant(every, fact.dtype), 0, len(arrays)), fact.shape)
 
     def _call(self, node: Node) -> Any:
         if node.target is operator.getitem:
@@ -103,9 +136,15 @@ class _ProgramReading:
             return found
         args, keywords = map_arg((node.args, node.kwargs), lambda one: self.values[one])
         try:
-            return _RULES[_name(node)](self.made, _fact(node), *args, **keywords)
+            rule = self.rules[_name(node)]
+            if _name(node).startswith(_COLLECTIVES):
+                return rule(_fact(node), *args, **keywords)
+            return rule(self.made, _fact(node), *args, **keywords)
         except NotImplementedError as error:
             raise UnsupportedError(f"no kernel is written for {error}", code="TFW0992") from None
+
+    def _served(self, node: Node) -> bool:
+        return node.target is operator.getitem or _name(node) in self.rules
 
     def _outputs(self, node: Node) -> None:
         specs, results = self.program.graph_signature.output_specs, node.args[0]
@@ -128,8 +167,11 @@ def _name(node: Node) -> str:
     return str(node.target).removeprefix("aten.")
 
 
-def _served(node: Node) -> bool:
-    return node.target is operator.getitem or _name(node) in _RULES
+def _elements(program: ExportedProgram, name: str, fact: ExportedTensor) -> np.ndarray[Any, Any]:
+    """A weight or another constant of a program, in storage form."""
+    held = program.state_dict.get(name)
+    tensor: Any = program.constants[name] if held is None else held
+    return tensor.detach().cpu().contiguous().numpy().astype(array_dtype(fact.dtype), copy=False)
 
 
 def _fact(node: Node) -> ExportedTensor:
