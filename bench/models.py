@@ -28,12 +28,12 @@ from reports import table
 from zoo import OPSET, SIZES, ZOO
 
 from tilefw.api.errors import KernelError
-from tilefw.cli.models import SAMPLE, seeded
+from tilefw.cli.models import seeded
 from tilefw.graph.certificate import certified
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.memory import arranged, lives
 from tilefw.graph.model_readers import read_graph
-from tilefw.graph.sampling import LaunchSample
+from tilefw.graph.sampling import USUAL_PROGRAMS, LaunchSample
 from tilefw.graph.session import Session
 from tilefw.graph.target_choice import TargetChoice
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     parse.add_argument("folder", type=Path)
     parse.add_argument("--target", default="cpu-native")
     parse.add_argument("--of", choices=SIZES)
-    parse.add_argument("--sample", type=int, default=SAMPLE)
+    parse.add_argument("--sample", type=int, default=USUAL_PROGRAMS)
     parse.add_argument("--unjudged", action="store_true", help="times and outputs alone")
     parse.add_argument("names", nargs="*", metavar="NAME")
     args = parse.parse_intermixed_args(argv)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import add_assignments, execution
+from tilefw.cli.array_files import read_arrays, write_arrays
 from tilefw.cli.model_report import (
     RunProgress,
     certificate_to_json,
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
     from tilefw.graph.profile import ModelProfile
     from tilefw.graph.session import Session
 
-SAMPLE = 64  # programs of a launch that a simulator runs for a judgement: one batch of its own
 FUSES: Mapping[str | None, bool | None] = {None: None, "all": True, "none": False}
 _MOST_DIGITS = 18  # of a size: any such number fits 64 bits
-ARRAY_FILE_LIMIT = 1 << 34  # bytes of all arrays of one file
 
 
 def add_model_options(parse: argparse.ArgumentParser) -> None:
@@ -77,7 +76,7 @@ def run_model(args: argparse.Namespace) -> int:
     _refuse_together(args)
     begun = time.perf_counter()
     options = execution(args)
-    given = _arrays(args.input) if args.input else None
+    given = read_arrays(args.input) if args.input else None
     shapes = {name: array.shape for name, array in (given or {}).items()}
     plan = read_plan(args.kernel, args.target, options.get("executor"), FUSES[args.fuse], sizes_said(args.size), shapes)
     inputs = seeded(plan, args.seed or 0) if given is None else given
@@ -124,11 +123,9 @@ def _execute(session: Session, inputs: Mapping[str, np.ndarray[Any, Any]], args:
     told = RunProgress(len(session.launches) if not args.check else len(session.plan.steps))
     if args.check:
         from tilefw.graph.certificate import certified
-        from tilefw.graph.sampling import LaunchSample
+        from tilefw.graph.sampling import sample_of
 
-        programs = SAMPLE if args.sample is None else args.sample
-        sample = LaunchSample(programs, args.seed or 0) if programs else None
-        certificate = certified(session, inputs, sample, lambda launch: told(launch.label))
+        certificate = certified(session, inputs, sample_of(args.sample, args.seed or 0), lambda launch: told(launch.label))
         return _ModelRun(certificate.outputs, certificate)
     if args.profile or args.timeline:
         from tilefw.graph.profile import profiled
@@ -174,34 +171,3 @@ def seeded(plan: ModelPlan, seed: int) -> dict[str, np.ndarray[Any, Any]]:
         else:
             arrays[name] = rng.integers(0, 2, tensor.shape).astype(array_dtype(tensor.dtype))
     return arrays
-
-
-def _arrays(path: str) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an `.npz` file by name. Raises UsageError TFW0364 for any other file."""
-    import zipfile
-
-    import numpy as np
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(one.file_size for one in archive.infolist())
-        if size > ARRAY_FILE_LIMIT:
-            raise ValueError(f"its arrays have {size:,} bytes")
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except Exception as error:  # whatever NumPy, zipfile and the decompressors meet
-        raise UsageError(f"{path} is no file of arrays: {error}", code="TFW0364", help="write it with numpy.savez") from None
-
-
-def write_arrays(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    import io
-    import zipfile
-
-    import numpy as np
-
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:  # numpy.savez has parameters that an output may be called like
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-    write_file(path, made.getvalue())

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
+from tilefw.cli.array_files import write_arrays
 from tilefw.cli.model_report import RunProgress, certificate_to_json, facts, judgement_lines, summary
 from tilefw.cli.output import print_json
 
@@ -47,8 +48,6 @@ def run_on_node(
         outputs, certificate = _execute(session, inputs, args)
         executor, counters = session.executor, session.counters
     if args.out:
-        from tilefw.cli.models import write_arrays
-
         write_arrays(args.out, {name: np.stack([own[name] for own in outputs]) for name in plan.outputs})
     fields = {
         "model": args.kernel, "target": plan.target, "executor": executor, "devices": plan.ranks, **facts(plan),
@@ -72,13 +71,11 @@ def _execute(
 ) -> tuple[RankArrays, NodeCertificate | None]:
     if not args.check:
         return session.run(inputs, RunProgress(len(session.plan.steps))), None
-    from tilefw.cli.models import SAMPLE
     from tilefw.graph.node_certificate import certified_on_node
-    from tilefw.graph.sampling import LaunchSample
+    from tilefw.graph.sampling import sample_of
 
     told = RunProgress(len(session.plan.steps) * session.plan.ranks)
-    programs = SAMPLE if args.sample is None else args.sample
-    sample = LaunchSample(programs, args.seed or 0) if programs else None
+    sample = sample_of(args.sample, args.seed or 0)
     certificate = certified_on_node(session, inputs, sample, lambda rank, launch: told(f"{launch.label} of rank {rank}"))
     return [dict(one.outputs) for one in certificate.ranks], certificate
 

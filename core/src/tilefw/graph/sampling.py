@@ -11,6 +11,8 @@ from math import prod
 
 import numpy as np
 
+USUAL_PROGRAMS = 64  # programs: one batch of a simulator's
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchSample:
@@ -27,3 +29,9 @@ class LaunchSample:
             return None
         between = np.random.default_rng((self.seed, number)).choice(count - 2, wanted - 2, replace=False)
         return (0, *(int(program) + 1 for program in np.sort(between)), count - 1)
+
+
+def sample_of(programs: int | None, seed: int) -> LaunchSample | None:
+    """A sample of so many programs of each launch, as many as are usual where nobody says it; None where all run (0)."""
+    wanted = USUAL_PROGRAMS if programs is None else programs
+    return LaunchSample(wanted, seed) if wanted else None
