@@ -20,7 +20,7 @@ from tilefw.kernels.spec import load
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt import lane
-from tilefw.simt.description import ChipDescription, LaneMachine
+from tilefw.simt.description import ChipDescription, LaneMachine, lane_machine
 from tilefw.simt.passes import lane_passes
 from tilefw.simt.roles.check_roles import check_roles
 from tilefw.simt.roles.divide import DivideRoles
@@ -112,3 +112,20 @@ def test_a_chip_without_barriers_that_count_is_not_asked_for_roles():
     function, *_ = _lowered(_machine(FOURS), divided=True)
     assert not any(isinstance(op, IfOp) and lane.ROLES in op.attributes for op in nested_ops(function))
     assert "TFW0627" in str(function.attributes["lane.remarks"])
+
+
+def test_in_a_cluster_every_workgroup_has_a_producer_and_who_multiplies_meets_nobody_in_the_loop():
+    assert STORING.copy_engine is not None
+    chip = replace(STORING, copy_engine=replace(STORING.copy_engine, clusters=True), clusters=2)
+    function, *_ = _lowered(lane_machine(chip, 4, 2, disjoint=True), divided=True)
+    assert any(isinstance(op, lane.BulkCopyOp) for op in nested_ops(function))
+    assert not any(isinstance(op, lane.CopyAsyncOp | lane.BulkStoreOp) for op in nested_ops(function))
+    waves = function.attributes["lane.waves"].value.data  # type: ignore[attr-defined]
+    assert waves == 2 * (4 + chip.role_waves) and _branch(function).attributes[lane.ROLES].value.data == 2 * 4 * chip.lanes  # type: ignore[attr-defined]
+    (loop,) = (op for op in _branch(function).regions[1].walk() if isinstance(op, ForOp))
+    assert not any(isinstance(op, lane.BarrierOp) for op in loop.walk())
+
+
+def test_an_engine_that_reaches_one_workgroup_alone_copies_nothing_in_a_cluster():
+    function, *_ = _lowered(lane_machine(replace(STORING, clusters=2), 4, 2, disjoint=True), divided=True)
+    assert not any(isinstance(op, lane.BulkCopyOp | lane.CopyAsyncOp) for op in nested_ops(function))

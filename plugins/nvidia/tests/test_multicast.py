@@ -23,6 +23,7 @@ ROWS, COLUMNS, TERMS = 240, 176, 208  # blocks end beyond all of them
 CASES: dict[str, dict[str, Any]] = {
     "two": {"BM": 128, "BN": 128, "BK": 64, "num_warps": 4, "num_stages": 3, "num_ctas": 2},
     "four": {"BM": 256, "BN": 128, "BK": 32, "num_warps": 4, "num_stages": 2, "num_ctas": 4},
+    "divided": {"BM": 256, "BN": 256, "BK": 64, "num_warps": 8, "num_stages": 3, "num_ctas": 2},
     "two groups in each of two": {"BM": 256, "BN": 128, "BK": 64, "num_warps": 8, "num_stages": 3, "num_ctas": 2},
 }
 
@@ -57,33 +58,45 @@ def test_blocks_come_once_for_all_workgroups(case: str, tmp_path: Path, monkeypa
     everybody = (1 << CASES[case]["num_ctas"]) - 1
     assert copies and all(".multicast::cluster " in line and line.endswith(f", {everybody};") for line in copies)
     assert "st.shared" not in artifact.text and "wgmma.mma_async" in artifact.text
+    divided = case == "divided"
+    assert ("setmaxnreg.inc" in artifact.text) == ("mbarrier.arrive.release.cluster" in artifact.text) == divided
+    if divided:  # all begin, all know the barriers, and none ends before the others: nothing in the loop
+        assert artifact.text.count("barrier.cluster.arrive") == 3 and ".reqntid 384, 1, 1" in artifact.text
     assembled(artifact.text, tmp_path)
 
 
-# What is taken out, and which of those that are there: by pattern, and the last of them before the loop's end or the last of all.
 _MEETING = r"\tbarrier\.cluster\.arrive\.aligned;\n\tbarrier\.cluster\.wait\.aligned;\n"
+_WAIT, _ANNOUNCEMENT = r"\tmbarrier\.try_wait[^\n]*\n\t@![^\n]*\n", r"\t(@%p\d+ )?mbarrier\.arrive\.expect_tx[^\n]*\n"
+_ARRIVAL, _PRODUCTS = r"\tmbarrier\.arrive\.release[^\n]*\n", r"\twgmma\.wait_group[^\n]*\n"
+# The case; what is taken out, by a pattern, and which of those that are there.
 MUTATIONS = {
-    "the barrier between the reads of a slot and its next copies": (_MEETING, 3),
-    "the barrier behind which all know the counting barriers": (_MEETING, 1),
-    "the wait for a block": (r"\tmbarrier\.try_wait[^\n]*\n\t@![^\n]*\n", 1),
-    "the announcement at another workgroup's barrier": (r"\t@%p\d+ mbarrier\.arrive\.expect_tx[^\n]*\n", 1),
-    "the products' end": (r"\twgmma\.wait_group[^\n]*\n", 0),
+    "the barrier between the reads of a slot and its next copies": ("two", _MEETING, 3),
+    "the barrier behind which all know the counting barriers": ("two", _MEETING, 1),
+    "the wait for a block": ("two", _WAIT, 1),
+    "the announcement at another workgroup's barrier": ("two", _ANNOUNCEMENT, 1),
+    "the products' end": ("two", _PRODUCTS, 0),
+    "the producer's wait for an empty slot": ("divided", _WAIT, 0),
+    "the consumers' wait for a full slot": ("divided", _WAIT, 1),
+    "the producer's announcement at another workgroup's barrier": ("divided", _ANNOUNCEMENT, 1),
+    "the consumers' arrival at the producer's barrier": ("divided", _ARRIVAL, 0),
+    "the consumers' products' end": ("divided", _PRODUCTS, 0),
 }
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_nothing_of_the_order_between_workgroups_can_be_left_out(mutation: str):
-    pattern, number = MUTATIONS[mutation]
-    text = _compiled("two").text
-    place = list(re.finditer(pattern, text))[number]
+    case, pattern, number = MUTATIONS[mutation]
+    artifact = _compiled(case)
+    place = list(re.finditer(pattern, artifact.text))[number]
     with pytest.raises(CheckError):
-        _launch("two", replace(_compiled("two"), text=text[: place.start()] + text[place.end() :]))
+        _launch(case, replace(artifact, text=artifact.text[: place.start()] + artifact.text[place.end() :]))
 
 
-def test_a_block_that_one_workgroup_misses_is_found():
-    artifact = _compiled("two")
+@pytest.mark.parametrize("case", ["two", "divided"])
+def test_a_block_that_one_workgroup_misses_is_found(case: str):
+    artifact = _compiled(case)
     with pytest.raises(CheckError):
-        _launch("two", replace(artifact, text=artifact.text.replace("], 3;", "], 1;", 1)))
+        _launch(case, replace(artifact, text=artifact.text.replace("], 3;", "], 1;", 1)))
 
 
 def test_what_no_engine_takes_is_stored_to_all_workgroups():

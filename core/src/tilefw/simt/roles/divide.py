@@ -70,7 +70,7 @@ class _Division:
         self.copies = [op for op in inner if isinstance(op, lane.CopyAsyncOp | lane.BulkCopyOp)]
         self.by_lanes = any(isinstance(op, lane.CopyAsyncOp) for op in self.copies)
         self.by_engine = any(isinstance(op, lane.BulkCopyOp) for op in self.copies)
-        waves = machine.waves if self.by_lanes else machine.chip.role_waves
+        waves = machine.waves if self.by_lanes else machine.chip.role_waves * machine.workgroups
         self.producers = waves * machine.lanes
         self.starters = self.producers if self.by_lanes else machine.lanes
         self.allocations = [op for op in inner if isinstance(op, lane.AllocOp)]
@@ -117,12 +117,17 @@ class _Division:
         self._deal_registers(producer, consumers)
         self.function.attributes["lane.waves"] = integer_attr((threads + self.producers) // self.machine.lanes)
 
+    @property
+    def workgroup_threads(self) -> int:
+        """The threads of a workgroup, of all roles."""
+        return (self.machine.threads + self.producers) // self.machine.workgroups
+
     def _needs_more_registers(self) -> bool:
         """Whether what the loop carries leaves a lane too few of the registers that it has before they are dealt out."""
         chip, loop = self.machine.chip, self.hand_over.parent_op()
         if not chip.processor_registers or not isinstance(loop, ForOp):
             return False
-        each = min(chip.registers, chip.processor_registers // (self.machine.threads + self.producers))
+        each = min(chip.registers, chip.processor_registers // self.workgroup_threads)
         return chip.role_registers.beside_sums + sum(_registers(value.type) for value in loop.iter_args) > each
 
     def _stay_whole(self) -> None:
@@ -159,7 +164,7 @@ class _Division:
             return
         threads, takes = self.machine.threads, chip.role_registers
         few = takes.copying if self.by_lanes else takes.starting
-        each = chip.processor_registers // (threads + self.producers) // unit * unit
+        each = chip.processor_registers // self.workgroup_threads // unit * unit
         most = chip.registers // unit * unit
         if not few < each < most:
             return

@@ -19,6 +19,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilefw.passes.side_effects import fetches_anew, is_side_effect_free
 from tilefw.simt.assign.accesses import Accesses
+from tilefw.simt.roles.meeting import meets_behind
 from tilefw.simt.software_pipeline.address_slice import Load
 from tilefw.simt.software_pipeline.alias import LoopWrites
 from tilefw.simt.software_pipeline.early_load import copy
@@ -55,8 +56,6 @@ def why_not(
     """What keeps a loop from being divided; None where nothing does. `copying` are all loops that copy to shared memory."""
     if not accesses.machine.chip.barrier_bytes:
         return "the chip has no barriers that count"
-    if accesses.machine.workgroups > 1:
-        return "a cluster of workgroups makes the program"
     if any(op is not loop and isinstance(op, ForOp) and wants_roles(op) and _has_loads(op) for op in nested_ops(function)):
         return "several loops of a kernel want roles"
     if any(other is not loop for other in copying):
@@ -76,6 +75,8 @@ def why_not(
     bounds = [bound for op in (loop, *_around(loop)) if isinstance(op, ForOp) for bound in (op.lb, op.ub, op.step)]
     if not _is_computable([*bounds, *(operand for load in plan[0].loads for operand in load.operands)], function):
         return "its bounds, or the addresses of its loads, depend on loads or branches"
+    if accesses.machine.workgroups > 1 and (list(_around(loop)) or not meets_behind(loop, plan[0].loads)):
+        return "a cluster of workgroups makes the program, and its groups may have to meet before the loop is over"
     return None
 
 
@@ -91,7 +92,8 @@ def _too_many_waves(loop: ForOp, accesses: Accesses) -> str | None:
     machine = accesses.machine
     chip = machine.chip
     by_engine = all(_is_for_engine(op, accesses) for op in candidates(loop))
-    threads = machine.threads + machine.lanes * (chip.role_waves if by_engine else machine.waves)
+    waves = machine.waves // machine.workgroups
+    threads = machine.lanes * (waves + (chip.role_waves if by_engine else waves))
     if threads > chip.threads:
         return f"a workgroup has no {threads} threads"
     if not chip.processor_registers:

@@ -29,7 +29,8 @@ def pays(loop: ForOp, plan: Plan, accesses: Accesses) -> bool:
     """Whether dividing the loop is a gain, as far as its plan tells."""
     machine = accesses.machine
     engine, units = engine_of(machine, loop), [atom.waves for atom in machine.chip.atoms if atom.asynchronous]
-    if engine is None or not machine.chip.register_deal or not units or machine.waves < _GROUPS * min(units):
+    waves = machine.waves // machine.workgroups
+    if engine is None or not machine.chip.register_deal or not units or waves < _GROUPS * min(units):
         return False
     if len(plan) != 1 or plan[0].storage is not PrefetchStorage.COPIES or plan[0].slots < _SLOTS:
         return False

@@ -30,6 +30,7 @@ class ClusterSelection:
         self.chip = chip
         self.workgroups = code.function.attributes.workgroups
         self.participants: int | None = None  # threads that barriers are for, of a group of waves with a role of its own
+        self.first_role = 0  # the threads of the role whose threads are counted first; 0 where there are no roles
 
     def thread_id(self) -> Element:
         """The thread's index among all of the program."""
@@ -38,7 +39,17 @@ class ClusterSelection:
             return own
         rank, workgroup = self.chip.cluster_rank(self.code), self.code.function.attributes.workgroup
         assert workgroup is not None
-        return self.code("addi.i32", self.code("shl.i32", rank, self.code.i32(log2(workgroup[0]))), own)
+        if not self.first_role:
+            return self.code("addi.i32", self.code("shl.i32", rank, self.code.i32(log2(workgroup[0]))), own)
+        return self._thread_of_role(own, rank, workgroup[0])
+
+    def _thread_of_role(self, own: Element, rank: Element, threads: int) -> Element:
+        """The first threads of each workgroup have one role, the others another: all of the first are counted before the others."""
+        code, first = self.code, self.first_role // self.workgroups
+        before = code("muli.i32", rank, code.i32(first))
+        behind = code("addi.i32", code("muli.i32", rank, code.i32(threads - first)), code.i32(self.first_role - first))
+        is_first = code("lts.i32", own, code.i32(first))
+        return code("addi.i32", own, code("select.i32", is_first, before, behind))
 
     def program_id(self, axis: int) -> Element:
         """The index of the program."""
@@ -54,8 +65,9 @@ class ClusterSelection:
         return self.code("shru.i32", workgroups, self.code.i32(log2(self.workgroups)))
 
     def barrier(self) -> None:
-        """A barrier of all threads of the program, or of the role that is under way."""
-        if self.participants is not None:
+        """A barrier of all threads of the program, or of the role that is under way. In a cluster all meet that have not ended: a
+        role comes to it where the other one has nothing left to do but to end (`roles.meeting`)."""
+        if self.participants is not None and self.workgroups == 1:
             declared.act(self.chip, self.code, "barriers", lambda: self.chip.group_barrier(self.code, self.participants or 0))
             return
         barrier = self.chip.barrier if self.workgroups == 1 else self.chip.cluster_barrier

@@ -103,6 +103,7 @@ class Selector:
 
     def function(self, function: FuncOp) -> None:
         self.memory.early = early_loads(function.body.block)
+        self.cluster.first_role = _first_role(function)
         self.chip.prologue(self.code)
         for i, argument in enumerate(function.body.block.args):
             name = f"i{self.chip.pointer_bits}" if types.is_pointer(argument.type) else type_name(argument.type)
@@ -180,6 +181,12 @@ class Selector:
                 seen.add(value)
                 todo += vector.op.operands
         return False
+
+
+def _first_role(function: FuncOp) -> int:
+    """The threads whose role comes first, 0 where there are no roles."""
+    roles = [op.attributes[lane.ROLES] for op in function.body.block.ops if lane.ROLES in op.attributes]
+    return roles[0].value.data if roles and isinstance(roles[0], IntegerAttr) else 0
 
 
 def _narrowed(operand: SSAValue) -> SSAValue:
