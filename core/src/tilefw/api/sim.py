@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.sim.matrix.fragments import Accumulation, BitMap, Fragment, Stages
 from tilefw.sim.matrix.group_product import DescribedTile, GroupProduct
 from tilefw.sim.program import (
+    MULTICAST,
     Await,
     Barrier,
     Branch,
@@ -88,7 +89,8 @@ _HOMES = {
 __all__ = [
     "Access", "Accumulation", "Action", "Algebra", "Await", "Barrier", "BitMap", "Box", "Branch", "BranchTable", "COPY_ACTIONS",
     "Call", "Check", "CopyingProgram", "Decoders", "DescribedTile", "Destination", "Exit", "Flow", "Fragment", "GlobalMemory",
-    "GroupProduct", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump", "LoadedProgram", "Meaning",
+    "GroupProduct", "Guard", "HazardRule", "Hazards", "Immediate", "Instruction", "Issue", "Jump", "LoadedProgram",
+    "MULTICAST", "Meaning",
     "Meeting", "MemorySpace", "PRIMITIVES", "Piece", "PixelList", "Program", "ProgramCall", "ProgramDevice", "ProgramFault",
     "ProgramMemory", "ProgramOperand", "ProgramParameter", "ProgramTrap", "ROW_MEANINGS", "RecordedStep", "Reduction", "Register",
     "Registers", "Return", "RunningProgram", "SimulatedBuffers", "SimulatedChip", "SimulatedEntry", "SimulatorDevice", "Sink",

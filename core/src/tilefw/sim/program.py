@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from tilefw.sim.algebra.primitives import Algebra, Value
 
 
+MULTICAST = "multicast"
+"""The `unit` of instructions whose addresses stand for all ranks' copies: links carry what they move once, not once a rank."""
+
+
 @dataclass(frozen=True, slots=True)
 class Register:
     """Register `index` of the program, whole; `bits` is 1 for a predicate, else 8, 16, 32, 64 or 128."""

@@ -54,6 +54,16 @@ def test_a_put_takes_the_latency_and_its_bytes_and_its_end_an_acknowledgement():
     assert found == pytest.approx({"launch": 3, "compute": 1, "transfers": 2.5, "signals": LATENCY})
 
 
+def test_what_the_fabric_spreads_leaves_once_and_what_it_combines_comes_once():
+    nbytes, peers = 200_000, {1: 200_000, 2: 200_000, 3: 200_000}
+    for given, latency in ((({}, peers), 2 * LATENCY), ((peers, {}), 2 * LATENCY)):
+        spread = CommunicationEvent(0, 0, *given, cycle=1000, multicast=True)
+        time, _ = played(4, [(0, [workgroup(1000, spread)])])
+        assert time == pytest.approx(1 + nbytes / toy()["switch_rate"] + latency)
+        each = CommunicationEvent(0, 0, *given, cycle=1000)
+        assert played(4, [(0, [workgroup(1000, each)])])[0] == pytest.approx(1 + 3 * nbytes / RATE + latency)
+
+
 def test_the_timeline_has_a_row_for_each_workgroup_and_each_way_of_every_rank():
     sender = workgroup(1000, put(1000, 1, 100_000), signal(1000, 1, 0xF0, 1))
     replay = Replay(toy(), 2, CLOCK, 0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilefw.api.execution_trace import CHUNK
-from tilefw.sim.program import Sink
+from tilefw.sim.program import MULTICAST, Sink
 from tilefw.timing.streams import WaveAccess, WaveStream
 
 RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
@@ -20,7 +20,8 @@ class CommunicationEvent:
     after its processor began. `reads`, `writes`: bytes of each other rank's memory. `words` synchronise; `moment`: their place in
     the simulator's order, `changed`: they have other values since, `sees`: the wave learns what they held,
     and `failed` is the last moment at which that was not enough. `releases`: what its workgroup wrote before is there before it.
-    `remote_latency`: cycles until what it asks of others is there, if nobody else is on the way."""
+    `remote_latency`: cycles until what it asks of others is there, if nobody else is on the way. `multicast`: the fabric combines
+    what it reads of all, or spreads what it writes to all."""
 
     wave: int
     place: int
@@ -34,6 +35,7 @@ class CommunicationEvent:
     releases: bool = False
     remote_latency: float = 0.0
     cycle: float = 0.0
+    multicast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +102,5 @@ def _event(
     return CommunicationEvent(
         wave, place, reads, writes, words, max(access.moment for access in accesses), any(access.changed for access in accesses),
         "read" in kinds or ("atomic" in kinds and answered), max(access.failed for access in accesses), releases, latency,
+        multicast=instruction.unit == MULTICAST,
     )

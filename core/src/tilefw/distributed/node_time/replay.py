@@ -72,6 +72,10 @@ class Replay:
         self.steps: list[ReplayedStep] = []
         self._fabric = system.fabric(self.network, ranks)
         self._latency = system["link_latency"]
+        self._switch = tuple(
+            [self.network.port(f"rank {rank} multicast {word}", system["switch_rate"]) for rank in range(ranks)]
+            if "switch_rate" in system else [] for word in ("in", "out")
+        )
         self._cycle, self._gap = 1e6 / clock_hz, workgroup_cycles
         self._ended: dict[int, LinkTransfer] = {}
         self._launches = 0
@@ -156,6 +160,9 @@ class Replay:
         part: Part = "signals" if event.words else "transfers"
         if event.reads or event.writes:
             self._piece(now, now.cycle)
+        if event.multicast and (event.reads or event.writes):
+            self._multicast(now, event, identity, part)
+            return
         for peer, nbytes in event.writes.items():
             sent = self._transfer(now, now.rank, peer, nbytes, part, self._latency)
             now.written.append(sent)
@@ -169,6 +176,29 @@ class Replay:
             else:
                 answer = self._transfer(now, peer, now.rank, nbytes, part, 2 * self._latency)
             heappush(now.answers, (event.cycle + event.remote_latency, len(self.steps), answer))
+
+    def _multicast(self, now: _ReplayedWorkgroup, event: CommunicationEvent, identity: _Identity, part: Part) -> None:
+        """What is read leaves every rank once and comes as one; what is written leaves once and comes to every rank."""
+        if event.reads:
+            ways = [self._fabric.path(peer, now.rank) for peer in event.reads]
+            nbytes, latency = max(event.reads.values()), 2 * self._latency
+        else:
+            ways = [self._fabric.path(now.rank, peer) for peer in event.writes]
+            nbytes, latency = max(event.writes.values()), self._latency
+        ports = tuple(dict.fromkeys([*(port for way in ways for port in way), *self._switch[bool(event.reads)]]))
+        way = (now.agent, now.rank, now.rank, bool(event.reads))
+        if way not in self._ways:
+            said = "combined" if event.reads else "to all"
+            self._ways[way] = self.network.agent(f"rank {now.rank} program {now.number} {said}")
+        made = self._step(
+            self._ways[way], float(nbytes), part, now.rank, now.number, (now.last,), part[:-1], latency=latency, ports=ports
+        )
+        if event.changed:
+            self._tell(event, made, identity)
+        if event.reads:
+            heappush(now.answers, (event.cycle + event.remote_latency, len(self.steps), made))
+        else:
+            now.written.append(made)
 
     def _acknowledged(self, now: _ReplayedWorkgroup, written: Iterable[LinkTransfer]) -> LinkTransfer:
         """When a workgroup knows that what it has written is there."""

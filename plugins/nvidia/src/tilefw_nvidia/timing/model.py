@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import Any
 
+from tilefw.api.sim import MULTICAST
 from tilefw.api.timing import ChipFigures, ChipTiming, InstructionCost, MemoryLevel, Purpose, Role
 from tilefw_nvidia.chips import Chip
 
@@ -120,7 +121,7 @@ class PtxCosts:
             "convert": self._conversion(opcode),
             "shared": ("memory", f["memory_issue"], f["shared_latency"]),
             "shuffle": ("shared", f["shuffle_cycles"], f["shared_latency"]),
-            "memory": ("memory", f["memory_issue"], self._access_latency(opcode)),
+            **dict.fromkeys(("memory", MULTICAST), ("memory", f["memory_issue"], self._access_latency(opcode))),
             "control": ("control", 1, f["branch_latency"] if opcode.startswith("bra") else 1),
             "async": ("memory", f["memory_issue"], 1),
         }

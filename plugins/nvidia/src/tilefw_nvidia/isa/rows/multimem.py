@@ -5,6 +5,7 @@ A multimem address stands for one place in the memory of several cards; no other
 
 from __future__ import annotations
 
+from tilefw.api.sim import MULTICAST
 from tilefw_nvidia.isa.model import Chapter, Facts, Modifiers
 from tilefw_nvidia.isa.rows.memory import SCOPE, SCOPES
 from tilefw_nvidia.isa.types import TYPES
@@ -13,7 +14,7 @@ CHAPTER = Chapter()
 form = CHAPTER.form
 
 SECTION = "Data Movement and Conversion Instructions: multimem"
-_FACTS: Facts = dict(unit="memory", section=SECTION, ptx="8.1", since=90)
+_FACTS: Facts = dict(unit=MULTICAST, section=SECTION, ptx="8.1", since=90)
 _PAIRS = "f16x2 bf16x2"
 
 
