@@ -53,26 +53,32 @@ def _residency(chip: ChipTiming, lanes: LaneMachine, work: ProgramWork, found: M
 def _units(
     chip: ChipTiming, lanes: LaneMachine, work: ProgramWork, found: MachineWork, spread: Residency
 ) -> Iterable[tuple[str, float]]:
-    """Cycles of each unit of a processor for the workgroups that it holds at once, and of one workgroup's chain."""
+    """Cycles of each unit of a processor for the workgroups that it holds at once, and of one workgroup's chain: workgroups that
+    begin together wait for memory together."""
     count = spread.resident
     waves = count * lanes.waves / chip.schedulers if count * lanes.waves > chip.schedulers else 1.0
-    yield "chain", found.chain
     yield "issue", found.slots * waves
     for pipe, cycles in found.pipes.items():
         yield pipe, cycles * (waves if chip.pipes.get(pipe) == "scheduler" else count * lanes.waves)
     yield chip.shared_pipe, found.passes * chip.shared_pass * count
     yield chip.levels[0].name, (found.near + found.written) * count / chip.levels[0].bytes_per_cycle
+    beyond = dict(_beyond(chip, work, found, spread))
+    yield from beyond.items()
     asked = sum(found.moved.values()) + found.written
-    beyond = found.written * count * spread.active
+    yield "chain", found.chain + max(beyond.values(), default=0.0) * (found.waited / asked if asked else 0.0)
+
+
+def _beyond(chip: ChipTiming, work: ProgramWork, found: MachineWork, spread: Residency) -> Iterable[tuple[str, float]]:
+    """Cycles of the levels behind the first: the second moves what all ask for, others what no two workgroups share."""
+    count = spread.resident
+    asked = sum(found.moved.values()) + found.written
+    once = found.written * count * spread.active
     for argument, nbytes in found.moved.items():
         all_of_it = nbytes * count * spread.active
-        beyond += min(all_of_it, work.extents.get(argument, all_of_it))
-    for level in chip.levels[1:]:
+        once += min(all_of_it, work.extents.get(argument, all_of_it))
+    for place, level in enumerate(chip.levels[1:]):
         sharing = {"processor": 1.0, "die": spread.active / chip.dies, "chip": spread.active}[level.shared_by]
-        if level is chip.levels[1]:
-            yield level.name, asked * count * max(1.0, sharing) / level.bytes_per_cycle
-        else:
-            yield level.name, beyond / level.bytes_per_cycle
+        yield level.name, (once if place else asked * count * max(1.0, sharing)) / level.bytes_per_cycle
 
 
 def _together(times: Iterable[float]) -> float:

@@ -28,7 +28,7 @@ LOOP_INSTRUCTIONS = 6
 class MachineWork:
     """Of one workgroup: `chain`, cycles of a wave that is alone; by pipe the cycles of one wave; `slots`, its turns; `passes`
     through shared memory and `near`, bytes of the first level, of all its waves; `moved`, bytes beyond by argument; `written` ones;
-    `shared`, bytes of shared memory."""
+    `waited`, those of all that a wave waits for; `shared`, bytes of shared memory."""
 
     chain: float = 0.0
     slots: float = 0.0
@@ -37,6 +37,7 @@ class MachineWork:
     near: float = 0.0
     moved: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     written: float = 0.0
+    waited: float = 0.0
     shared: float = 0.0
 
     def add(self, other: MachineWork, times: float) -> None:
@@ -46,6 +47,7 @@ class MachineWork:
         self.passes += other.passes * times
         self.near += other.near * times
         self.written += other.written * times
+        self.waited += other.waited * times
         self.shared = max(self.shared, other.shared)
         for pipe, cycles in other.pipes.items():
             self.pipes[pipe] += cycles * times
@@ -183,8 +185,10 @@ def _access(machine: WavesOfChip, made: MachineWork, part: ProgramPart, early: b
         fresh = _fresh(machine, part)
         made.moved[part.argument] += part.chunks * CHUNK * fresh
         made.chain = 1.0 if early else machine.load_latency(fresh)
+        made.waited += 0.0 if early else part.chunks * CHUNK * fresh
     else:
         made.written += part.chunks * CHUNK
+        made.waited += part.chunks * CHUNK
         made.chain = 1.0 if part.what == "store" else machine.load_latency(1.0)
         if part.turned:
             _exchange(machine, made, part)

@@ -175,8 +175,9 @@ class _ProgramWalk:
         self.block(body, again)
         if len(again.items) == len(inner.items):  # a branch may have gone the other way
             for place, (one, other) in enumerate(zip(inner.items, again.items, strict=True)):
-                both = isinstance(one, ProgramPart) and isinstance(other, ProgramPart)
-                if both and one.start is not None and other.start is not None:  # type: ignore[union-attr]
+                if not isinstance(one, ProgramPart) or not isinstance(other, ProgramPart):
+                    continue
+                if one.start is not None and other.start is not None:
                     inner.items[place] = replace(one, advance=abs(other.start - one.start))
 
     def _while(self, op: scf.WhileOp, into: WorkRegion) -> None:
