@@ -152,6 +152,16 @@ def killed_while_launches_run(node: ProcessGroupNode) -> Any:
     return told(lambda: node.launch(node_kernels.spin, (1,), x, 10**9)), time.monotonic() - began
 
 
+def again_and_again(rank: int, ranks: int, place: str) -> list[int]:
+    """Four groups at one place; each rank is the last one to leave."""
+    found = []
+    for turn in range(4):
+        with tilefw.init_process_group("reference", rank=rank, world_size=ranks, init_method=place) as node:
+            found.append(sum(node.all_gather_object(turn + 1)))
+            time.sleep(0.02 * (rank == turn))
+    return found
+
+
 def of_torch(rank: int, ranks: int, store: str) -> Any:
     """PyTorch's group says which rank it is; tensors are arguments, on the heap and elsewhere."""
     import torch

@@ -167,6 +167,10 @@ def test_an_environment_that_names_no_rank_is_told(said: dict[str, str], word: s
     assert caught.value.code == "TFW0880"
 
 
+def test_a_program_has_groups_one_after_the_other() -> None:
+    assert start(programs.again_and_again, f"tcp://test-{uuid.uuid4()}:1", ranks=3, grouped=False) == [[3, 6, 9, 12]] * 3
+
+
 def test_ranks_of_pytorchs_own_group_are_those_of_the_node(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     assert start(programs.of_torch, str(tmp_path / "store"), grouped=False) == [[0.0, 1.0], [1.0, 0.0]]

@@ -72,7 +72,7 @@ class DeviceNode:
     ) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
             raise UsageError(f"a node has from 1 to {MOST_RANKS} ranks, not {ranks!r}", code="TFW0902")
-        found = registry().find(config.resolve(config.settings(target=target)).target)
+        found = registry().find(config.resolve(config.settings(target=target, executor="sim")).target)
         self.target = found.name
         self.num_ranks = ranks
         self.results: list[JointResult] = []

@@ -55,6 +55,16 @@ class Coordinator:
         self.thread.start()
 
     def _serve(self) -> None:
+        try:
+            self._meet_requests()
+        except Exception as error:  # nobody else hears of it, and all would wait
+            self._send_all(self._connections, RankOutcome(error=InternalError(f"a process group failed: {error!r}"), final=True))
+        for connection in list(self._ranks):
+            connection.close()
+        self._door.close()
+
+    def _meet_requests(self) -> None:
+        """Until rank 0 leaves."""
         while 0 in self._connections:
             ready = wait([self._woken, self._door.listening, *self._connections.values()], self._pause())
             for one in ready:
@@ -68,9 +78,6 @@ class Coordinator:
             if not ready:
                 self._send_all(self._requests, StillWaiting())
             self._go_on()
-        for connection in list(self._ranks):
-            connection.close()
-        self._door.close()
 
     def _pause(self) -> float:
         """Seconds until there is something to do though nobody says anything."""

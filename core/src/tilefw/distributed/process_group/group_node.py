@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -44,6 +46,7 @@ from tilefw.runtime.launch import LaunchResult
 from tilefw.runtime.prints import printing
 
 DEFAULT_SECONDS = 300.0
+_SECONDS_TO_END = 5.0
 _BARRIER = ObjectExchange("a barrier")
 
 
@@ -63,7 +66,7 @@ class ProcessGroupNode(DeviceNode):
         )
         self._process = os.getpid()
         self._connection = self._first(member, settings, sizes) if not member.rank else self._other(member, settings)
-        self._leave = weakref.finalize(self, _leave, self._connection, self._process)
+        self._leave = weakref.finalize(self, _leave, self._connection, self._process, self._serving)
         os.register_at_fork(after_in_child=_closing(weakref.ref(self)))
 
     def _first(self, member: Membership, settings: NodeSettings, sizes: Mapping[str, Any]) -> Connection:
@@ -79,7 +82,7 @@ class ProcessGroupNode(DeviceNode):
         mine, own = socket.socketpair()
         connections = {0: Connection(own.detach()), **others}
         simulated = DeviceNode(self.target, member.num_ranks, **sizes)
-        self._coordinator = Coordinator(simulated, self.memory, connections, door, self._seconds)
+        self._serving = Coordinator(simulated, self.memory, connections, door, self._seconds).thread
         return Connection(mine.detach())
 
     def _other(self, member: Membership, settings: NodeSettings) -> Connection:
@@ -231,6 +234,7 @@ class ProcessGroupNode(DeviceNode):
     # --- what is said to rank 0 ------------------------------------------------------------------------------------------------
 
     _heard: BaseException | None = None  # the error that all ranks were told last
+    _serving: threading.Thread | None = None  # in rank 0's process
 
     def _wait_for(self, request: RankRequest) -> RankOutcome:
         """What comes of a request. Raises the error that has come of it."""
@@ -276,11 +280,14 @@ def _said(error: BaseException, trace: TracebackType | None) -> str:
     return f"{type(error).__name__}: {text}{where}"
 
 
-def _leave(connection: Connection, process: int) -> None:
+def _leave(connection: Connection, process: int, serving: threading.Thread | None) -> None:
     if os.getpid() == process and not connection.closed:
         with contextlib.suppress(OSError):
-            connection.send(Farewell("it has left the group"))
+            raised = getattr(sys, "last_value", None)  # where the whole program ends by it
+            connection.send(Farewell(f"it raised {_said(raised, raised.__traceback__)}" if raised else "it has left the group"))
         connection.close()
+        if serving is not None:  # until it has ended, the place is not free for the program's next group
+            serving.join(_SECONDS_TO_END)
 
 
 def _closing(node: weakref.ref[ProcessGroupNode]) -> Any:

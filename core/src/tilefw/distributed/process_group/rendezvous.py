@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import socket
 import struct
 import time
@@ -75,7 +76,8 @@ class MeetingPlace:
     def accept(self, *, complete: bool) -> None:
         """Take in who has come, or say why not, as everybody is told once the group is `complete`. Raises LaunchError TFW0880 where
         a process that is taken in has other settings."""
-        with contextlib.suppress(OSError, EOFError):
+        # Who says something else than an introduction, as a process of another version may, is not heard.
+        with contextlib.suppress(OSError, EOFError, AttributeError, ImportError, TypeError, ValueError, pickle.UnpicklingError):
             accepted, _ = self.listening.accept()
             _, user, _ = _CREDENTIALS.unpack(accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
             connection = Connection(accepted.detach())
@@ -83,6 +85,9 @@ class MeetingPlace:
                 connection.close()
                 return
             who = connection.recv()
+            if not isinstance(who, Introduction):
+                connection.close()
+                return
             refused = self._refused(who, complete)
             if refused is not None:
                 connection.send(refused)

@@ -27,6 +27,7 @@ def run(words: list[str]) -> int:
     from tilefw.triton.iris.process import stand_in
 
     install()
+    sys.path.append(given.checkout)  # where examples import what they share from
     sys.modules["iris"] = stand_in(Path(given.checkout))
     return main(["run", "--triton", given.program, *(["--", *given.arguments] if given.arguments else [])])
 
