@@ -70,7 +70,7 @@ def _attention(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
 
 
 def _keys(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
-    q = normal(rng, 1, (1, 2, _PART), "float16") * ranks
+    q = normal(rng, 1, (1, _TILE, _PART), "float16") * ranks
     k, v = (normal(rng, ranks, (1, 1, 12, _PART), "float16") for _ in range(2))
     return q, k, v, list(rng.integers(1, 13, (ranks, 1)).astype(np.int32))
 

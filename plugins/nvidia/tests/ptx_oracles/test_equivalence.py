@@ -246,3 +246,25 @@ $again:
 def test_a_group_that_joins_the_next_is_the_same_where_all_waits_cover_both(left: int, joined: list[bool]) -> None:
     text = GROUPS.replace("LEFT", str(left))
     assert [bool(proof(text, site)) for site in sites(text, ("commit",))] == joined
+
+
+POLL = """
+st.global.b32 [%rd1], %r1;
+bar.sync 0;
+$again:
+mov.b32 %r3, {added};
+@%p1 atom.{order}.sys.global.or.b32 %r2, [%rd2], %r3;
+@%p2 bra $again;
+bar.sync 0;
+st.global.b32 [%rd1], %r1;
+ret;
+"""
+
+
+@pytest.mark.parametrize("order, added, idle", [
+    ("relaxed", 0, True), ("acquire", 0, True), ("release", 0, False), ("acq_rel", 0, False), ("relaxed", 1, False),
+])
+def test_a_barrier_is_idle_before_polls_alone(order: str, added: int, idle: bool) -> None:
+    """Not behind them: there it tells the others what one thread has learnt."""
+    ptx = POLL.format(order=order, added=added)
+    assert [bool(proof(ptx, site)) for site in sites(ptx) if site.kind == "barrier"] == [idle, False]
