@@ -23,16 +23,14 @@ _TILES = {"num_warps": 2, "programs": 1, "block": 16}
 _TILE = 16
 _PART = 28  # an extent that ends within a tile, in the part of its second wave: its loads are guarded, and do not run ahead
 _TERMS = 40  # of products whose loads run ahead: three steps
-# In bulk, these launch another collective, and beside it a kernel that says nothing to other ranks.
-_OF_OTHERS = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "ring_attention", "distributed_decode")
 # All that programs of other ranks are told here is that they meet, at both ends.
 _MEETINGS_ALONE = ("rmsnorm_all_reduce",)
 MEETING_TRIED = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter", MEETING.name)
 """Where the sites of the meeting at a kernel's ends are tried: it is one function, and its code is the same in all."""
 FORMS = tuple(
-    f"{name}.{form}" for name, one in KERNELS.items() for form in one.forms
-    if name not in _MEETINGS_ALONE and not (form == "bulk" and name in _OF_OTHERS)
+    f"{name}.{form}" for name, one in KERNELS.items() for form in one.forms if name not in _MEETINGS_ALONE and form != "bulk"
 )
+"""Those that are tried. In bulk, one launch follows another on all ranks, which orders all, or is another collective's."""
 
 
 @dataclass(frozen=True)
