@@ -16,7 +16,7 @@ import numpy as np
 
 from tilefw.api.device import Finding, LaunchReport
 from tilefw.api.errors import KernelError, LaunchError, UnsupportedError, UsageError
-from tilefw.distributed import collectives
+from tilefw.distributed import collectives, engine_copies
 from tilefw.distributed.joint_execution import joint_device, run
 from tilefw.distributed.rank_launch import RankLaunch
 from tilefw.distributed.symmetric_heap import DEFAULT_BYTES, MOST_RANKS, SymmetricArray, SymmetricHeap
@@ -76,6 +76,7 @@ class DeviceNode:
         self.target = found.name
         self.num_ranks = ranks
         self.results: list[JointResult] = []
+        self.copies: list[engine_copies.RankCopy] = []
         self.resident = None if resident is None else config.positive(resident, "resident")
         domain = ranks if domain_size is None else config.positive(domain_size, "domain_size")
         self.heap = SymmetricHeap(ranks, config.positive(heap_bytes, "heap_bytes"), domain, reuses=not trace)
@@ -143,6 +144,11 @@ class DeviceNode:
         """Give the place of an array back to the heaps; what it holds stays with the caller. A node with `trace=True` gives no
         place out twice, as records of launches tell words by their addresses. Raises LaunchError TFW0872."""
         self.heap.free(array)
+
+    def copy(self, source: np.ndarray[Any, Any], destination: np.ndarray[Any, Any]) -> None:
+        """Have a copy engine copy a part of a rank's array, `x[rank]` or a slice of it, to another rank's: behind all launches so
+        far and before all to come. Raises LaunchError TFW0880, TFW0876."""
+        self.copies.append(engine_copies.copy(self.heap, source, destination, len(self.results)))
 
     @contextmanager
     def temporary(self) -> Iterator[list[SymmetricArray]]:

@@ -75,8 +75,10 @@ def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
     check_system(system, node.num_ranks)
     replay = Replay(system, node.num_ranks, chip.clock_hz, chip.workgroup_cycles)
     executions = RankExecutions(chip)
-    for result in node.results:
+    for number, result in enumerate(node.results):
+        _add_copies(replay, chip, node, number)
         _add(replay, executions, chip, node, result)
+    _add_copies(replay, chip, node, len(node.results))
     microseconds = replay.play() if replay.steps else 0.0
     path = critical_path(replay.network.transfers, replay.steps) if replay.steps else []
     found = {name: taken * 1e-6 for name, taken in parts(path).items()}
@@ -103,6 +105,13 @@ def _add(replay: Replay, executions: RankExecutions, chip: ChipTiming, node: Dev
 
         addresses = RankAddresses(one.rank, rank_of, answer)
         replay.add(one.rank, chip.launch_seconds * 1e6, executions.of(one.made, report.trace, addresses))
+
+
+def _add_copies(replay: Replay, chip: ChipTiming, node: DeviceNode, runs: int) -> None:
+    """The copies that came behind so many runs. Starting one takes the host as long as starting a launch."""
+    for one in node.copies:
+        if one.runs_before == runs:
+            replay.copy(one.source, one.destination, one.nbytes, chip.launch_seconds * 1e6)
 
 
 def _ranks(ranks: Sequence[int], replay: Replay) -> tuple[RankTime, ...]:

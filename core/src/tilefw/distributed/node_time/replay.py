@@ -78,6 +78,7 @@ class Replay:
         )
         self._cycle, self._gap = 1e6 / clock_hz, workgroup_cycles
         self._ended: dict[int, LinkTransfer] = {}
+        self._copied: dict[int, list[LinkTransfer]] = defaultdict(list)
         self._launches = 0
         self._seen: list[_Seen] = []
         self._changed: dict[int, dict[_Identity, list[_Change]]] = defaultdict(lambda: defaultdict(list))
@@ -91,7 +92,7 @@ class Replay:
     def add(self, rank: int, launch_us: float, workgroups: Sequence[WorkgroupExecution]) -> None:
         """A launch of a rank behind its others."""
         number, self._launches = self._launches, self._launches + 1
-        before = (self._ended[rank],) if rank in self._ended else ()
+        before = (*((self._ended[rank],) if rank in self._ended else ()), *self._copied.pop(rank, ()))
         stream = self.network.agent(f"rank {rank} launch {number}")
         begun = self._step(stream, launch_us, "launch", rank, None, before, "launch")
         ends: dict[int, LinkTransfer] = {}
@@ -102,6 +103,20 @@ class Replay:
             ends[one.number] = self._workgroup(number, one, _ReplayedWorkgroup(rank, one.number, agent, first))
         ended = tuple(ends.values()) or (begun,)
         self._ended[rank] = self._step(stream, 0.0, "launch", rank, None, ended, "end", behind=begun)
+
+    def copy(self, source: int, destination: int, nbytes: int, launch_us: float) -> None:
+        """A copy by an engine of the source's rank, behind the launches of both ranks and behind the engine's copies so far."""
+        ended = tuple(self._ended[rank] for rank in (source, destination) if rank in self._ended)
+        begun = self._step(self.network.agent("start of a copy"), launch_us, "launch", source, None, ended, "start")
+        way = (-1, source, -1, False)
+        if way not in self._ways:
+            self._ways[way] = self.network.agent(f"rank {source} copy engine")
+        made = self._step(
+            self._ways[way], float(nbytes), "transfers", source, None, (begun,), "copy", latency=self._latency,
+            ports=self._fabric.path(source, destination), peer=destination,
+        )
+        for rank in (source, destination):
+            self._copied[rank].append(made)
 
     def play(self) -> float:
         """Microseconds until every rank has ended."""

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tilefw.api.errors import KernelError, LaunchError, UsageError
+from tilefw.api.errors import KernelError, LaunchError, UnsupportedError, UsageError
 from tilefw.distributed.node import DeviceNode, JointResult, RankedLaunch
 from tilefw.distributed.process_group.coordinator import BEAT, Coordinator
 from tilefw.distributed.process_group.environment import Membership, membership
@@ -128,6 +128,13 @@ class ProcessGroupNode(DeviceNode):
     ) -> SymmetricArray:
         self._wait_for(RankRequest(meeting=SymmetricAllocation(shape, dtype.name, name, unwritten)))
         return self.memory.add(self.heap, shape, dtype, name)
+
+    def copy(self, source: np.ndarray, destination: np.ndarray) -> None:
+        """Ranks in processes have no stream in common. Raises UnsupportedError TFW0880."""
+        raise UnsupportedError(
+            "a copy engine's copies are not there for ranks in processes", code="TFW0880",
+            help="write to `x[rank]`, which all processes have in common, and meet by `barrier()`",
+        )
 
     # --- waiting for each other ------------------------------------------------------------------------------------------------
 
