@@ -29,6 +29,7 @@ from tilefw.machine.register_file import RegisterFile
 from tilefw.machine.table import InstructionTable
 
 _ATTEMPTS = 12  # of placing tuples that found no room before all others
+_LEFT_OUT = 16  # registers, behind which nobody moves for one more
 
 
 class Failure(NamedTuple):
@@ -57,39 +58,45 @@ def first_registers(
 ) -> dict[Reg, int] | Failure:
     """The first physical register of each virtual one, or one that found none. `steps`: by file, ascending, the numbers of
     registers that are worth staying within."""
-    return _file_by_file(function, ranges, table, limits, lambda filling: filling.within((steps or {}).get(filling.file, ())))
+    hints = _hints(function, table)
+    chosen: dict[Reg, int] = {}
+    failure, behind = None, (sys.maxsize, 0)
+    for file, order in _orders(ranges, table).items():
+        # Once one found no place, only those that begin before it matter.
+        order = order if failure is None else [(reg, at) for reg, at in order if (at, reg.id) < behind]
+        if not order:
+            continue
+        found = _Filling(file, order, ranges, hints, table, limits).within((steps or {}).get(file, ()))
+        if isinstance(found, Failure):
+            failure, behind = found, (dict(order)[found.reg], found.reg.id)
+        else:
+            chosen |= found
+    return failure or chosen
 
 
 def placed_beside_spills(
     function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int]
-) -> dict[Reg, int] | Failure:
-    """The same of a function that spills: where one finds no room the others move at once, as more will find none."""
-    return _file_by_file(function, ranges, table, limits, _Filling.moving)
-
-
-def _file_by_file(
-    function: Function, ranges: LiveRanges, table: InstructionTable, limits: Mapping[str, int],
-    fill: Callable[[_Filling], dict[Reg, int] | Failure],
-) -> dict[Reg, int] | Failure:
-    """What fills each file, all together, as what stands in one hinders nobody in another; of failures the first in order."""
+) -> dict[Reg, int] | list[Failure]:
+    """The same of a function that spills, or all that find no room: where one finds none the others move at once, as more will."""
     hints = _hints(function, table)
+    chosen: dict[Reg, int] = {}
+    failures: list[Failure] = []
+    for file, order in _orders(ranges, table).items():
+        placed, left = _Filling(file, order, ranges, hints, table, limits).moving() if order else ({}, [])
+        chosen |= placed
+        failures += [Failure(reg, file) for reg in left]
+    return failures or chosen
+
+
+def _orders(ranges: LiveRanges, table: InstructionTable) -> dict[str, list[tuple[Reg, int]]]:
+    """The registers of each file with the points at which they begin, ascending: what stands in one hinders nobody in another."""
     orders: dict[str, list[tuple[Reg, int]]] = {table.file(name): [] for name, c in table.classes.items() if c.count is not None}
     of_class = {name: orders.get(table.file(name)) for name in table.classes}
     for each in _in_order(ranges):
         order = of_class[each[0].cls]
         if order is not None:
             order.append(each)
-    chosen: dict[Reg, int] = {}
-    failure, behind = None, (sys.maxsize, 0)
-    for file, order in orders.items():
-        # Once one found no place, only those that begin before it matter.
-        order = order if failure is None else [(reg, at) for reg, at in order if (at, reg.id) < behind]
-        found = fill(_Filling(file, order, ranges, hints, table, limits)) if order else {}
-        if isinstance(found, Failure):
-            failure, behind = found, (dict(order)[found.reg], found.reg.id)
-        else:
-            chosen |= found
-    return failure or chosen
+    return orders
 
 
 class _Filling:
@@ -110,15 +117,19 @@ class _Filling:
         found = self._standing(min(step, self._limit))
         if isinstance(found, Failure) and step < self._limit:
             found = self._standing(self._limit)
-        return self.moving() if isinstance(found, Failure) and not self._too_many(self._limit) else found
+        if not isinstance(found, Failure) or self._too_many(self._limit):
+            return found
+        placed, left = self.moving()
+        return Failure(left[0], self.file) if left else placed
 
-    def moving(self) -> dict[Reg, int] | Failure:
-        """Place registers in their order; where one finds no room, others move."""
+    def moving(self) -> tuple[dict[Reg, int], list[Reg]]:
+        """Place registers in their order; where one finds no room, others move. Those that find none all the same are left out."""
         file = MovableFile(self._count, self._unusable(self._limit))
         for reg, parts in self.ranges.fixed.items():
             if reg.cls == self.file:
                 file.fix(parts)
         chosen: dict[Reg, int] = {}
+        left: list[Reg] = []
         for reg, position in self.order:
             parts = self.ranges.parts[reg]
             first = file.find_free(reg.width, reg.align, parts, self._preferred(reg, chosen), position)
@@ -127,11 +138,12 @@ class _Filling:
                 file.stand(reg, first, parts)
                 chosen[reg] = first
                 continue
-            placed = file.make_room(reg, parts, position)
+            placed = file.make_room(reg, parts, position) if len(left) < _LEFT_OUT else None
             if placed is None:
-                return Failure(reg, self.file)
-            chosen |= placed
-        return chosen
+                left.append(reg)
+            else:
+                chosen |= placed
+        return chosen, left
 
     def _standing(self, limit: int) -> dict[Reg, int] | Failure:
         """Place registers where they stay; a tuple that finds no room comes before all others in the next attempt."""

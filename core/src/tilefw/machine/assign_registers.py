@@ -12,9 +12,11 @@ from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Reg
 from tilefw.machine.live_ranges import LiveRanges
 from tilefw.machine.spill_model import SpillModel
+from tilefw.machine.spill_pressure import Crowded
 from tilefw.machine.table import InstructionTable
 
 _ROUNDS = 24  # of spilling, before a function is refused
+_MANY = 8  # one in so many registers of a file, if free all through a life, could have been enough for it
 
 
 @dataclass(frozen=True)
@@ -68,26 +70,41 @@ def _fit(
     from tilefw.machine.spill import MemoryFull, Spiller  # few functions spill
 
     spiller = Spiller(function, table, spills, limits)
-    spare: dict[str, int] = {}
+    crowded: dict[str, Crowded] = {}  # while more live at once than there are registers, one that finds none says nothing else
+    failures = [found]
     for _ in range(_ROUNDS):
         try:
-            relieved = spiller.relieve(ranges, spare)
-            while not relieved and spare.get(found.file, 0) < (table.classes[found.reg.cls].count or 0):
-                # Fewer live at once than there are, and yet one finds no room among the others. How many more must go is not
-                # known: four times as many each time, as one by one took more rounds than there are.
-                spare[found.file] = max(2 * found.reg.width, 4 * spare.get(found.file, 0))
-                relieved = spiller.relieve(ranges, spare)
+            relieved = spiller.relieve(ranges, crowded)
+            while not relieved and (crowded := _more_crowded(crowded, failures, table)):
+                relieved = spiller.relieve(ranges, crowded)
         except MemoryFull as full:
             note = f"{full.bytes} bytes of a lane would wait in memory, where spill code reaches {spills.memory_bytes}"
-            raise too_few(function, found, ranges, table, limits, limited_by, note) from None
+            raise too_few(function, failures[0], ranges, table, limits, limited_by, note) from None
         if not relieved:
             break
         del ranges  # large, as the next ones are
         ranges = LiveRanges(function, table)
-        found = placed_beside_spills(function, ranges, table, limits)
-        if not isinstance(found, Failure):
+        placed = placed_beside_spills(function, ranges, table, limits)
+        if isinstance(placed, dict):
             spilled, scratch_bytes = dict(spiller.spilled), spiller.scratch_bytes
             function.attributes = replace(function.attributes, spills=spilled, scratch_bytes=scratch_bytes)
-            return found
+            return placed
+        failures = placed
+        crowded = _more_crowded(crowded, failures, table)
     note = "one instruction needs them, or nothing is left that could be spilled"
-    raise too_few(function, found, ranges, table, limits, limited_by, note)
+    raise too_few(function, failures[0], ranges, table, limits, limited_by, note)
+
+
+def _more_crowded(before: Mapping[str, Crowded], failures: Sequence[Failure], table: InstructionTable) -> dict[str, Crowded]:
+    """Where registers found no room among the others, though no more live at once than there are. How many must go there is not
+    known: four times as many each time, as one by one took more rounds than there are. Empty where that is more than there are."""
+    found: dict[str, Crowded] = {}
+    for file in dict.fromkeys(failure.file for failure in failures):
+        regs = [failure.reg for failure in failures if failure.file == file]
+        known, count = before.get(file, Crowded(0, ())), table.classes[regs[0].cls].count or 0
+        again = [reg for reg in regs if reg in known.registers and reg not in known.leaving]
+        if again and known.spare * _MANY >= count:
+            found[file] = Crowded(known.spare, regs, again)
+        elif known.spare < count:
+            found[file] = Crowded(max(2 * max(reg.width for reg in regs), 4 * known.spare), regs)
+    return found

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilefw.api.integers import ceil_div, round_up
 from tilefw.machine.allocate import most_at_once, unusable
 from tilefw.machine.inst import Block, Function, Inst, Reg, Slice
@@ -20,7 +23,7 @@ from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.opcodes import check_opcodes
 from tilefw.machine.spill_choice import Choice, Chooser, SlotReload, as_wholes, made_again
 from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass, Transfer
-from tilefw.machine.spill_pressure import UNLIMITED, SpillPressure, pressures
+from tilefw.machine.spill_pressure import UNLIMITED, Crowded, SpillPressure, most_live, pressures
 from tilefw.machine.spill_slots import SharedSlots
 from tilefw.machine.table import InstructionTable
 
@@ -85,21 +88,23 @@ class Spiller:
         self._loaded: dict[Reg, _LoadedFromSlot] = {}  # those that nothing else writes
         self._checked: set[str] = set()  # files that are known not to be beyond all slots together
 
-    def relieve(self, ranges: LiveRanges, spare: Mapping[str, int]) -> bool:
-        """Take registers out until at most as many of each file live at once as it has, less what is to `spare`; whether any left.
+    def relieve(self, ranges: LiveRanges, crowded: Mapping[str, Crowded]) -> bool:
+        """Take registers out until at most as many of each file live at once as it has, fewer where it is `crowded`; whether any
+        left. Raises MemoryFull.
 
-        With something to spare in a file, tuples found no free run of its registers: each counts as a whole then. Raises
-        MemoryFull.
+        Where a file is crowded, tuples found no free run of its registers: each counts as a whole then.
         """
         parts = dict(ranges.parts)
-        if spare:
-            parts |= as_wholes({reg: its for reg, its in parts.items() if self.table.file(reg.cls) in spare})
         usable = {file: self._usable(file) for file in self._files}
-        now = pressures(ranges, parts, self.table, usable)
+        exact = now = pressures(ranges, parts, self.table, usable)
+        if crowded:
+            wholes = as_wholes({reg: its for reg, its in parts.items() if self.table.file(reg.cls) in crowded})
+            now = exact | pressures(ranges, wholes, self.table, {file: usable[file] for file in crowded})
+            parts |= wholes
         reloads = {reg: SlotReload(of.slot.choice.slot_class, of.insts) for reg, of in self._loaded.items() if of.shared}
         chooser = Chooser(self.function, ranges, self.table, self.model, now, reloads)
         slots: dict[Reg, _SpillSlot] = {}
-        most = {file: pressure.available - spare.get(file, 0) for file, pressure in now.items()}
+        most = {file: most_live(ranges, pressure, exact[file], crowded.get(file)) for file, pressure in now.items()}
         of_file: dict[str, dict[Reg, Sequence[LivePart]]] = {file: {} for file in self._files}
         of_class = {cls: of_file[self.table.file(cls)] for cls in self.table.classes}
         for reg, its in parts.items():
@@ -109,7 +114,8 @@ class Spiller:
             self._refuse_by_far(ranges, file, now)
             needed = {slot.holder for slot in slots.values() if slot.choice.loads}
             its = {reg: of for reg, of in of_file[file].items() if reg not in needed} if needed else of_file[file]
-            found = self._settle(chooser.choose(file, most[file], its), ranges)
+            leaving = crowded[file].leaving if file in crowded else ()
+            found = self._settle(chooser.choose(file, most[file], its, leaving), ranges)
             self._count_lanes(found, ranges, now)
             slots |= found
         if slots:
@@ -223,10 +229,12 @@ class Spiller:
 
 
 class _Rewriting:
-    """One round's changes of the code; `most` registers of each file may be live at once, where `pressures` says how many are."""
+    """One round's changes of the code; `most` registers of each file may be live at each point, where `pressures` says how many
+    are."""
 
     def __init__(
-        self, spiller: Spiller, slots: Mapping[Reg, _SpillSlot], pressures: Mapping[str, SpillPressure], most: Mapping[str, int]
+        self, spiller: Spiller, slots: Mapping[Reg, _SpillSlot], pressures: Mapping[str, SpillPressure],
+        most: Mapping[str, NDArray[np.int32]],
     ) -> None:
         self.spiller, self.slots, self.pressures, self.most = spiller, slots, pressures, most
         choices = [slot.choice for slot in slots.values()]
@@ -282,8 +290,9 @@ class _Rewriting:
     def _kept(self, stay: _Stay, number: int) -> bool:
         """Whether what stays may be in its register until this instruction; it is so then."""
         file = self.spiller.table.file(stay.held.cls)
-        between = self.pressures[file].at[2 * stay.last + 1 : 2 * number]
-        if len(between) and int(between.max()) + stay.held.width > self.most[file]:
+        points = slice(2 * stay.last + 1, 2 * number)
+        between = self.pressures[file].at[points]
+        if len(between) and int((between - self.most[file][points]).max()) + stay.held.width > 0:
             return False
         between += stay.held.width
         if stay.last != number:

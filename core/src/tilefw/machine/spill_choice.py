@@ -11,7 +11,7 @@ spilled until a share of the excess at that point is gone; then the pressure has
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,23 +126,26 @@ class Chooser:
         self.insts = [inst for block in function.blocks for inst in block.insts]
         self.weights = [_LOOP**depth for depth in depths(successors(function, table))]
 
-    def choose(self, file: str, most: int, parts: Mapping[Reg, Sequence[LivePart]]) -> list[Choice]:
-        """Registers to spill, among those of `file` in `parts`, so that at most `most` of it are live at once; fewer where no more
-        can be spilled."""
+    def choose(
+        self, file: str, most: NDArray[np.int32], parts: Mapping[Reg, Sequence[LivePart]], leaving: Collection[Reg] = ()
+    ) -> list[Choice]:
+        """Registers to spill, among those of `file` in `parts`, so that at most `most` of it are live at each point; fewer where no
+        more can be spilled. Those `leaving` are spilled first."""
         pressure = self.pressures[file]
         excess = Excess(pressure, most)
-        if excess.worst() is None:
+        if excess.worst() is None and not leaving:
             return []
-        candidates = _candidates(parts, excess)
+        candidates = _candidates(parts, excess, leaving)
         self._find_accesses(candidates)
         living = _Living(candidates)
-        chosen: list[Choice] = []
+        chosen = self._spill_first(leaving, parts, living, pressure)
+        excess.update()
         while (worst := excess.worst()) is not None:
             options = list(self._options_at(worst, living))
             if not options:
                 break
-            beyond = int(pressure.at[worst]) - most
-            until = most + beyond - ceil_div(beyond, _SHARES)
+            beyond = int(pressure.at[worst] - most[worst])
+            until = int(pressure.at[worst]) - ceil_div(beyond, _SHARES)
             for index, option in _best_first(options, excess):
                 if int(pressure.at[worst]) <= until:
                     break
@@ -151,6 +154,19 @@ class Chooser:
                     living.remove(index)
                     chosen.append(option.choice)
             excess.update()
+        return chosen
+
+    def _spill_first(
+        self, leaving: Collection[Reg], parts: Mapping[Reg, Sequence[LivePart]], living: _Living, pressure: SpillPressure
+    ) -> list[Choice]:
+        """Spill those of the candidates, the cheapest way that has room."""
+        chosen: list[Choice] = []
+        for index, candidate in enumerate(living.candidates if leaving else ()):
+            option = self._cheapest(candidate, candidate.segments[0][0]) if candidate.reg in leaving else None
+            if option is not None and self._has_room(option, candidate.segments):
+                self._spill(option, parts[candidate.reg], pressure)
+                living.remove(index)
+                chosen.append(option.choice)
         return chosen
 
     def _find_accesses(self, candidates: Mapping[Reg, _Candidate]) -> None:
@@ -303,13 +319,16 @@ class _Living:
         self._ends[first:last] = 0
 
 
-def _candidates(parts: Mapping[Reg, Sequence[LivePart]], excess: Excess) -> dict[Reg, _Candidate]:
-    """The registers that are live where the pressure is too high, but for the result of an instruction that the next one reads."""
+def _candidates(
+    parts: Mapping[Reg, Sequence[LivePart]], excess: Excess, leaving: Collection[Reg]
+) -> dict[Reg, _Candidate]:
+    """The registers that are live where the pressure is too high, but for the result of an instruction that the next one reads, and
+    those that leave in any case."""
     flat = [(*segment, i) for i, its in enumerate(parts.values()) for part in its for segment in part.segments]
     starts, ends, owners = _columns(flat)
     waits = (starts % 2 == 0) | (ends - starts > 2)
     owners = set(owners[waits & (excess.within(starts, ends) > 0)].tolist())
-    found = [(reg, its) for i, (reg, its) in enumerate(parts.items()) if i in owners]
+    found = [(reg, its) for i, (reg, its) in enumerate(parts.items()) if i in owners or reg in leaving]
     return {reg: _Candidate(reg, merged([segment for part in its for segment in part.segments])) for reg, its in found}
 
 

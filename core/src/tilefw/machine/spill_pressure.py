@@ -7,6 +7,7 @@ in between stay as they are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,16 +61,42 @@ class SpillPressure:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """Registers of a file that found no room, and how many more than live at once are to be free wherever one of them lives.
+    `leaving`: those of others that found none where many were free at each point, so that they go themselves."""
+
+    spare: int
+    registers: Sequence[Reg]
+    leaving: Sequence[Reg] = ()
+
+
+def most_live(
+    ranges: LiveRanges, pressure: SpillPressure, exact: SpillPressure, crowded: Crowded | None
+) -> NDArray[np.int32]:
+    """How many registers of a file may be live at each point. Its `pressure` counts what is dead of a tuple as well, `exact` does
+    not: only where the file is crowded it matters, as that may be of no use to another there."""
+    most = np.full(len(pressure.at), pressure.available, np.int32)
+    if crowded is not None:
+        most += pressure.at - exact.at
+        for reg in crowded.registers:
+            for part in ranges.parts[reg]:
+                for start, end in part.segments:
+                    most[start:end] = pressure.available - crowded.spare
+    return most
+
+
 class Excess:
     """The points at which more than `most` registers are live, counted in any stretch of points in constant time."""
 
-    __slots__ = ("_before", "_counts", "_highest", "_inside", "_most", "_pressure")
+    __slots__ = ("_before", "_counts", "_highest", "_inside", "_most", "_most_of_run", "_pressure")
 
-    def __init__(self, pressure: SpillPressure, most: int) -> None:
+    def __init__(self, pressure: SpillPressure, most: NDArray[np.int32]) -> None:
         runs = len(pressure.at) // RUN
         self._pressure = pressure
         self._most = most
-        self._highest = np.zeros(runs, np.int32)  # of each run
+        self._most_of_run = most.reshape(-1, RUN)
+        self._highest = np.zeros(runs, np.int32)  # excess of each run
         self._counts = np.zeros(runs + 1, np.int32)  # of such points in each run
         self._before = np.zeros(runs + 1, np.int32)  # of each run, such points in all runs before it
         self._inside = np.zeros((runs + 1, RUN), np.int16)  # of each point, such points before it in its run
@@ -81,20 +108,21 @@ class Excess:
         self._update(self._pressure.changed_runs())
 
     def _update(self, runs: NDArray[np.intp]) -> None:
-        at = self._pressure.at.reshape(-1, RUN)[runs]
-        beyond = at > self._most
+        excess = self._pressure.at.reshape(-1, RUN)[runs] - self._most_of_run[runs]
+        beyond = excess > 0
         upto = np.cumsum(beyond, axis=1, dtype=np.int16)
-        self._highest[runs] = at.max(axis=1)
+        self._highest[runs] = excess.max(axis=1)
         self._counts[runs] = upto[:, -1]
         self._inside[runs] = upto - beyond
         np.cumsum(self._counts[:-1], out=self._before[1:])
 
     def worst(self) -> int | None:
-        """The first of the points at which most registers are live; None where these are not too many."""
+        """The first of the points at which most registers too many are live; None where nowhere any is."""
         run = int(self._highest.argmax())
-        if self._highest[run] <= self._most:
+        if self._highest[run] <= 0:
             return None
-        return run * RUN + int(self._pressure.at[run * RUN : (run + 1) * RUN].argmax())
+        points = slice(run * RUN, (run + 1) * RUN)
+        return points.start + int((self._pressure.at[points] - self._most[points]).argmax())
 
     def within(self, starts: Points, ends: Points) -> NDArray[np.int32]:
         """How many of the points are in each stretch, from its start to before its end."""
@@ -105,13 +133,15 @@ class Excess:
 def pressures(
     ranges: LiveRanges, live: Mapping[Reg, Sequence[LivePart]], table: InstructionTable, usable: Mapping[str, frozenset[int] | None]
 ) -> dict[str, SpillPressure]:
-    """The pressure of each file in `usable`, where `live` are the parts of virtual registers. `usable`: the physical registers for
-    values, None for a file without limit; physical registers that the code names count where they are usable."""
+    """The pressure of each file in `usable`, where `live` are the parts of their virtual registers. `usable`: the physical
+    registers for values, None for a file without limit; physical registers that the code names count where they are usable."""
     changes: dict[str, list[tuple[int, int, int]]] = {file: [] for file in usable}
-    files = {cls: changes[table.file(cls)] for cls in table.classes}
+    files = {cls: changes[file] for cls in table.classes if (file := table.file(cls)) in changes}
     for reg, parts in live.items():
         files[reg.cls] += [(start, end, part.width) for part in parts for start, end in part.segments]
     for reg, parts in ranges.fixed.items():
+        if reg.cls not in usable:
+            continue
         registers = usable[reg.cls] or frozenset()
         for part in parts:
             count = len(registers.intersection(range(part.first, part.first + part.width)))
