@@ -114,7 +114,7 @@ class CompiledRaces:
     def _common(waves: Waves, places: LastAccesses, index: Array, site: int) -> tuple[list[int], object]:
         """The words that all functions take, and what must live until they have been called."""
         if places.waves is None:
-            places.waves = np.zeros(len(places.reader), dtype=np.uint64)
+            places.waves, places.addresses = np.zeros(len(places.reader), dtype=np.uint64), None
         index, batch = np.ascontiguousarray(index), waves.batch
         threads = numbers(index.size) if waves.threads is None else waves.threads
         kinds = np.array([address_of(each) for each in batch.events.settled_arrays()] or [0], dtype=np.int64)
@@ -123,8 +123,10 @@ class CompiledRaces:
             address_of(waves.row), address_of(batch.clocks), batch.clocks.shape[1], address_of(kinds),
             places.granule.bit_length() - 1, site,
         ]
-        arrays = (
-            places.writer, places.written, places.write_site, places.strong, places.reader, places.read, places.read_site,
-            places.mixed, places.waves,
-        )
-        return words + [address_of(array) for array in arrays], (index, threads, kinds)
+        if places.addresses is None:
+            arrays = (
+                places.writer, places.written, places.write_site, places.strong, places.reader, places.read, places.read_site,
+                places.mixed, places.waves,
+            )
+            places.addresses = [address_of(array) for array in arrays]
+        return words + places.addresses, (index, threads, kinds)

@@ -79,20 +79,21 @@ class RankRaces(AgentOrder):
         return region.races
 
     def _check(self, lanes: NumpyLanes, piece: Piece, access: Access, scope: int) -> None:
-        agents, index = self._agents(lanes, piece), piece.offsets(lanes.frame.shape)
+        index = piece.offsets(lanes.frame.shape)
         if not len(index):
             return
         places = self._places(piece.region)
         granules = places.granules(index, access.size)
-        acting = np.unique(agents)
-        known = self._joint.known(self.words.agents, acting.tolist())
+        rows, by_row, acting = self._rows(lanes, piece)
+        agents = by_row[rows]
+        known = self._joint.known(self.words.agents, by_row[acting].tolist())
         bad, other = self._unordered_write(places.writes[granules], agents, known, scope)
         if access.kind != "read":
             if bad.any() and access.values is not None:
                 bad &= ~self._equal(lanes, piece, access, index, places.granule)
             reading = self._unordered_reads(places.reads[granules], agents, known, scope)
             bad, other = bad | (reading != NOBODY), np.where(bad, other, reading)
-        numbers = self._numbers_of(lanes, agents, acting, scope)
+        numbers = self._numbers_of(lanes, by_row, acting, scope)[rows]
         if bad.any():
             self._report(lanes, piece, access, bad, other, numbers, granules * places.granule)
         if access.kind == "read":
@@ -100,13 +101,24 @@ class RankRaces(AgentOrder):
         else:
             self._note_writes(lanes, piece, access, places, granules, numbers)
 
+    def _rows(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array, Array]:
+        """By lane of a piece its wave, as a row of the frame; by row the agent; the rows that act."""
+        frame = lanes.frame
+        group, wave = (np.broadcast_to(part[:, :, 0], frame.shape[:2]).reshape(-1) for part in (frame.group, frame.wave))
+        agents = self.launch.memory.first_agent + lanes.batch.workgroups[group] * self._waves + wave
+        every = np.arange(len(agents))
+        if piece.lanes is None:
+            return np.repeat(every, frame.shape[2]), agents, every
+        rows = np.broadcast_to(every.reshape(*frame.shape[:2], 1), frame.shape)[piece.lanes]
+        return rows, agents, np.flatnonzero(piece.lanes.any(axis=2))
+
     def _numbers_of(self, lanes: NumpyLanes, agents: Array, acting: Array, scope: int) -> Array:
-        """By lane, the number of the record of its agent's access."""
-        views, first = self.words.agents.views, acting[0]
-        epochs = np.array([views[agent].released for agent in acting.tolist()]) + 1
-        by_agent = np.zeros(acting[-1] - first + 1, np.int64)
-        by_agent[acting - first] = self._joint.records.numbers(acting, epochs, self._site(lanes), scope)
-        return by_agent[agents - first]
+        """By row, the number of the record of its agent's access."""
+        views, chosen = self.words.agents.views, agents[acting]
+        epochs = np.array([views[agent].released for agent in chosen.tolist()]) + 1
+        numbers = np.zeros(len(agents), np.int64)
+        numbers[acting] = self._joint.records.numbers(chosen, epochs, self._site(lanes), scope)
+        return numbers
 
     def _site(self, lanes: NumpyLanes) -> tuple[int, int]:
         return self.launch.memory.first_agent, lanes.instruction.index

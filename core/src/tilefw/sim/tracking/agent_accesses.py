@@ -62,15 +62,16 @@ class AccessRecords:
         return AccessRecord(int(self.agent[number]), int(self.epoch[number]), site, int(self.scope[number]))
 
     def numbers(self, agents: Array, epochs: Array, site: Site, scope: int) -> Array:
-        """The numbers of records of agents (rising) that make one access at a site, each in an epoch that is none of its earlier
-        ones."""
+        """The numbers of records of agents, each once, that make one access at a site, in epochs that are no earlier than those of
+        their accesses before."""
         newest = self._newest.get((site, scope))
         if newest is None:
             newest = self._newest[site, scope] = _Newest(len(self._sites), np.zeros(0, np.int64), np.zeros(0, np.int64))
             self._sites.append(site)
         at = agents - site[0]
-        if at[-1] >= len(newest.epochs):
-            newest.grow(int(at[-1]) + 1)
+        most = int(at.max()) + 1
+        if most > len(newest.epochs):
+            newest.grow(most)
         new = np.flatnonzero(newest.epochs[at] != epochs)
         if len(new):
             numbers = self._more(len(new))
@@ -95,8 +96,10 @@ class AccessRecords:
         key = before, numbers.tobytes()
         found = self._behind.get(key)
         if found is None:
-            members = self.sets[before]
-            members = np.sort(np.concatenate([members[~self._covered(members, numbers, known)], numbers.astype(np.int32)]))
+            members = numbers.astype(np.int32)
+            if before != NOBODY:
+                old = self.sets[before]
+                members = np.sort(np.concatenate([old[~self._covered(old, numbers, known)], members]))
             found = self._set_numbers.setdefault(members.tobytes(), len(self.sets))
             if found == len(self.sets):
                 self.sets.append(members)
@@ -143,11 +146,10 @@ class ReadGroups:
     def __init__(self, granules: Array, numbers: Array, reads: Array) -> None:
         """`granules` and `numbers` by lane and part, `reads`: of all granules the number of the set."""
         base = int(granules.min())
-        keys = np.unique((granules.reshape(-1) - base) << 32 | np.broadcast_to(numbers[:, None], granules.shape).reshape(-1))
+        keys = np.sort((granules - base << 32 | numbers[:, None]).reshape(-1))
+        keys = keys[_starts(keys)]
         places, self._numbers = (keys >> 32) + base, keys & 0xFFFFFFFF
-        first = np.ones(len(places), np.bool_)
-        np.not_equal(places[1:], places[:-1], out=first[1:])
-        self._starts = np.flatnonzero(first)
+        self._starts = np.flatnonzero(_starts(places))
         self._lengths = np.diff(self._starts, append=len(places))
         self.granules = places[self._starts]
         self._before = reads[self.granules]
@@ -160,7 +162,10 @@ class ReadGroups:
         mixed ^= mixed >> np.uint64(29)
         sums = np.add.reduceat(mixed * np.uint64(0xBF58476D1CE4E5B9), self._starts)
         sums += self._before.astype(np.uint64) * np.uint64(0x94D049BB133111EB)
-        _, one, inverse = np.unique(sums, return_index=True, return_inverse=True)
+        starts = _starts(sums)  # neighbours mostly are of one group
+        runs = np.flatnonzero(starts)
+        _, one, inverse = np.unique(sums[runs], return_index=True, return_inverse=True)
+        one, inverse = runs[one], inverse[np.cumsum(starts) - 1]
         other = one[inverse]
         if np.array_equal(self._lengths[other], self._lengths) and np.array_equal(self._before[other], self._before):
             moved = np.repeat(self._starts[other] - self._starts, self._lengths) + np.arange(len(self._numbers))
@@ -177,3 +182,10 @@ class ReadGroups:
             for before, start, length in zip(*parts, strict=True)
         ]
         return np.array(found, np.int32)[self._inverse]
+
+
+def _starts(values: Array) -> Array:
+    """Where a value is another one than that before it."""
+    found = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found

@@ -18,7 +18,7 @@ class LastAccesses:
     are stamps of events where those finish the access (see events.py). `mixed`: several instructions have read, and `read_site` is
     one of them; `any_mixed` tells whether there are such at all. `waves`: of a place that several waves of a workgroup have read,
     which, a bit each; `vectors`: where their clocks differ, the number of the clocks by wave that `readers_clocks` gives, else 0:
-    `read` is then the clock of all."""
+    `read` is then the clock of all. `addresses`: where the arrays stand, kept by who calls compiled code until one is replaced."""
 
     def __init__(self, region: Region, granule: int, clock: type[np.integer[Any]]) -> None:
         count = len(region.data) // granule
@@ -34,12 +34,13 @@ class LastAccesses:
         self.any_mixed = False
         self.waves: Array | None = None
         self.vectors: Array | None = None
+        self.addresses: list[int] | None = None
         self._clocks: list[Array] = [np.zeros(SEVERAL_WAVES, dtype=clock)]
         self._numbers: dict[bytes, int] = {}
 
     def refine(self, granule: int) -> None:
         """Narrower accesses have come: every granule is cut."""
-        factor = self.granule // granule
+        factor, self.addresses = self.granule // granule, None
         for name in ("writer", "written", "write_site", "strong", "reader", "read", "read_site", "mixed"):
             setattr(self, name, np.repeat(getattr(self, name), factor))
         if self.waves is not None:
@@ -51,7 +52,7 @@ class LastAccesses:
     def note_several(self, granules: Array, before: Array, now: Array, clock: Array) -> None:
         """Waves of one workgroup read these places, flat: actors `before`, or several waves, and actors `now` at their clocks."""
         if self.waves is None:
-            self.waves = np.zeros(len(self.reader), dtype=np.uint64)
+            self.waves, self.addresses = np.zeros(len(self.reader), dtype=np.uint64), None
         one = np.uint64(1)
         first = (before & np.uint32(63)) != SEVERAL_WAVES
         self.waves[granules[first]] = one << (before[first] & np.uint32(63)).astype(np.uint64)
