@@ -35,8 +35,8 @@ node_verdicts = functools.partial(verdicts, proved=1)
 NEXT = "//; the next kernel"  # between the texts of a form's kernels; a comment of either syntax
 _FILE = re.compile(r'^\s*\.file (?P<number>\d+) "(?P<path>[^"]+)"', re.MULTILINE)
 _PLACE = re.compile(r"^\s*\.loc (?P<file>\d+) (?P<line>\d+)")
-_ACCESS = re.compile(r"^\s*(@\S+ )?(?P<store>st\.global|red\.|atom\.|buffer_store|global_store|global_atomic)|"
-                     r"^\s*(@\S+ )?(ld\.global|cp\.async|buffer_load|global_load)")
+_ACCESS = re.compile(r"^\s*(@\S+ )?(?P<store>st\.global|multimem\.(?:st|red)|red\.|atom\.|buffer_store|global_store|global_atomic)|"
+                     r"^\s*(@\S+ )?(ld\.global|multimem\.ld_reduce|cp\.async|buffer_load|global_load)")
 _OF_WORKGROUPS = ("barrier", "commit", "wait", "weaken")  # what a workgroup does for itself as well
 _TALK = "tld."
 _ORDERS = re.compile(r"^\s*(bar\.|fence|s_barrier|buffer_inv|buffer_wbl2)")
@@ -173,10 +173,10 @@ class NodeSubject:
 
 @functools.cache
 def _source(path: str, line: int) -> str:
-    """The statement that begins at a line of a file."""
-    lines = Path(path).read_text("utf-8").splitlines()
-    return next((ast.unparse(node) for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.stmt) and not
-                 isinstance(node, ast.FunctionDef | ast.For | ast.If | ast.While) and node.lineno == line), lines[line - 1])
+    """The statement that begins at a line of a file, of a loop or a branch its head alone."""
+    text = Path(path).read_text("utf-8")
+    simple = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt) and not hasattr(node, "body"))
+    return next((ast.unparse(node) for node in simple if node.lineno == line), text.splitlines()[line - 1])
 
 
 @functools.cache
