@@ -271,7 +271,11 @@ class Autotuner:
     ) -> Config:
         """The cheapest candidate."""
         self.problems, self._underway.prices, began = [], {}, time.perf_counter()
-        timings = {config: self._bench(*args, config=config, grid=grid, **keywords) for config in candidates}
+        likely = self._likely(candidates, args, grid, keywords)
+        timings = {config: self._bench(*args, config=config, grid=grid, **keywords) for config in likely}
+        if len(self.problems) == len(likely):  # none of them compiles: the others may
+            others = [config for config in candidates if config not in likely]
+            timings |= {config: self._bench(*args, config=config, grid=grid, **keywords) for config in others}
         timings, self.chosen_by = judged(timings, self._underway.prices)
         self.configs_timings = timings
         if len(self.problems) == len(candidates):
@@ -282,6 +286,14 @@ class Autotuner:
             took = f"took {time.perf_counter() - began:.2f} s"
             print(f"autotuning of {self.__name__} for {key} {took}; best by {self.chosen_by}: {best}")
         return best
+
+    def _likely(self, candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> list[Config]:
+        """The candidates that are worth a run: on a simulator the best by estimates, unless somebody else measures."""
+        from tilefw.runtime.likely_configs import likely
+
+        if self.do_bench is not None or type(self)._bench is not Autotuner._bench:
+            return candidates
+        return likely(self.fn, candidates, args, grid, keywords)
 
     def _bench(self, *args: Any, config: Config, grid: Any, **keywords: Any) -> float:
         """What `config` costs; with a `do_bench` of the user's, the middle of what that gives. What does not compile or fit costs
@@ -373,8 +385,9 @@ def autotune(
 ) -> Callable[[Any], Autotuner]:
     """Choose among `configs` whenever the values of the arguments named in `key`, or any dtype, are new.
 
-    Each candidate runs on the launch's executor: five times on a card, whose fastest time counts, once on a simulator, where the
-    model of time says, or else executed instructions and traffic. `reset_to_zero` and `restore_value` name arrays that a run
+    Candidates run on the launch's executor: each five times on a card, whose fastest time counts; once on a simulator, where the
+    model of time says, or else executed instructions and traffic, and of more than two only the best by quick estimates, where the
+    chip has them. `reset_to_zero` and `restore_value` name arrays that a run
     would spoil for the next. `prune_configs_by` may have `early_config_prune(configs, named_args, **keywords)`,
     `perf_model(**args)` and `top_k` (a share or a number). `do_bench(call, quantiles)` measures instead of us. `warmup`, `rep`,
     `use_cuda_graph` and `cache_results` are taken for Triton's sake.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilefw.api.backend import CompileOptions
-from tilefw.api.errors import LaunchError
+from tilefw.api.errors import LaunchError, UnsupportedError
 from tilefw.api.simt import SimtBackend
 from tilefw.runtime.arguments.arrays import array_argument, is_array
 from tilefw.runtime.compilation.compiler import Compilation
@@ -16,6 +16,15 @@ from tilefw.runtime.plugins.loader import Target
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.estimate.estimated_time import Estimate, estimated_time
 from tilefw.timing.estimate.program_work import ProgramWork, program_work
+
+
+def has_estimates(target: Target) -> bool:
+    """Whether the target has lanes, and a model of time that tells what estimates need."""
+    backend = target.backend
+    try:
+        return isinstance(backend, SimtBackend) and bool(backend.timing().typical)
+    except UnsupportedError:
+        return False
 
 
 @dataclass

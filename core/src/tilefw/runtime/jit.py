@@ -12,7 +12,7 @@ import re
 import textwrap
 import types
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
@@ -27,7 +27,9 @@ from tilefw.runtime.entry_name import Naming, SpecializationProxy, checked_name,
 
 if TYPE_CHECKING:
     from tilefw.frontend.watched import Watched
+    from tilefw.runtime.estimates import Estimates
     from tilefw.runtime.launcher import Launcher
+    from tilefw.timing.estimate.estimated_time import Estimate
 
 __all__ = [
     "Autotuner", "Config", "ConstexprFunction", "JITFunction", "KernelParameter", "autotune", "bind", "cdiv",
@@ -161,6 +163,14 @@ class JITFunction:
         """Compile for a launch and keep the code in the caches. An element type among `args` (`tl.float32`, `torch.float32`), or
         anything else that has a `dtype` and no memory, stands for an array of it at an address divisible by 16."""
         return self.run(*map(without_memory, args), grid=grid, warmup=True, **keywords)
+
+    def estimate(
+        self, known: dict[str, Estimates], args: Sequence[Any], grid: Any, keywords: Mapping[str, Any]
+    ) -> Estimate | None:
+        """The quick estimate of a launch, which is not compiled for it; None where nobody estimates it. `known` keeps by target
+        what several launches have in common. Raises as the front end does, LaunchError for what does not fit."""
+        bound, options = bind(self, tuple(args), dict(keywords))
+        return self.launcher.estimate(tuple(bound.values()), grid, options, known)
 
     def preload(self, specialization_data: str) -> Any:
         """Compile the specialisation that `triton.knobs.runtime.jit_cache_hook` heard of in this process or another, and keep the

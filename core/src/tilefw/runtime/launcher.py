@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import DEFAULT_BUDGET, Finding
@@ -31,6 +31,10 @@ from tilefw.runtime.launch import LaunchResult, run_at
 from tilefw.runtime.launch_site import LIMIT, LaunchSite, LaunchSites, keep
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.residence import RESIDENCE
+
+if TYPE_CHECKING:
+    from tilefw.runtime.estimates import Estimates
+    from tilefw.timing.estimate.estimated_time import Estimate
 
 Grid = Any  # one to three extents, or what gives them for the arguments by name
 
@@ -99,6 +103,19 @@ class Launcher:
             return None
         args = made.arguments.bind(values)
         return Launchable(known.source.name, site.target, site.resolved, made.compiled, made.arguments.entry, extents, args)
+
+    def estimate(
+        self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any], known: dict[str, Estimates]
+    ) -> Estimate | None:
+        """What `launch` would take on the chip that a simulator is of; None on a card, and where the target has no estimates."""
+        from tilefw.runtime.estimates import Estimates, has_estimates
+
+        extents, site = self._extents(grid, given), self.sites.find(keywords)
+        if site.executor.device.executor != "sim" or not has_estimates(site.target):
+            return None
+        launch, values = self._known(site, given)
+        estimates = known.setdefault(site.target.name, Estimates(site.target))
+        return estimates.of(launch.source, launch.request, launch.by_name(values), extents)
 
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""

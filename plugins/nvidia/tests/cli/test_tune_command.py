@@ -119,6 +119,18 @@ def test_a_choice_is_of_one_compiler_and_its_assembler(monkeypatch: pytest.Monke
     assert "no configuration of vector_add is kept" in capsys.readouterr().err
 
 
+def test_of_many_candidates_autotune_runs_those_that_estimates_leave(tmp_path: Path) -> None:
+    path, x = tmp_path / "double.py", np.ones(5000, np.float32)
+    sizes = ", ".join(f'tilefw.Config({{"BLOCK": {2**k}}}, num_warps=1)' for k in range(5, 13))
+    two = 'tilefw.Config({"BLOCK": 128}, num_warps=4), tilefw.Config({"BLOCK": 1024}, num_warps=1)'
+    path.write_text(SOURCE.replace(two, sizes))
+    kernel, y = function(str(path), "double"), np.zeros_like(x)
+    with tilefw.target("nvidia-sm80", executor="sim"):
+        kernel[lambda meta: (tilefw.cdiv(5000, meta["BLOCK"]),)](x, y, 5000)
+    assert len(kernel.configs) == 8 and len(kernel.configs_timings) == 2 and (y == 2).all()
+    assert kernel.best_config in kernel.configs_timings
+
+
 def test_a_grid_that_is_no_arithmetic_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "double.py"
     path.write_text(SOURCE)

@@ -1,0 +1,40 @@
+"""Which of autotune's candidates may be the fastest, by quick estimates: those are worth a run on a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tilefw.api.errors import KernelError
+
+if TYPE_CHECKING:
+    from tilefw.runtime.autotune import Config
+    from tilefw.runtime.estimates import Estimates
+
+BAND = 0.15
+"""How far estimates of one kernel's launches are apart from the model of time, beside a factor of all (bench/ranking.md)."""
+LEAST = 2
+"""Candidates that are run at least."""
+Candidate = TypeVar("Candidate", bound="Config")
+
+
+def likely(
+    kernel: Any, candidates: Sequence[Candidate], args: Sequence[Any], grid: Any, keywords: Mapping[str, Any]
+) -> list[Candidate]:
+    """The candidates within the band of the best, `LEAST` at least and a twenty-fifth of them at most, the fastest first; all where
+    nothing is estimated: a launch on a card, a target without estimates, hooks that change arguments."""
+    if len(candidates) <= LEAST or not hasattr(kernel, "estimate") or any(one.pre_hook is not None for one in candidates):
+        return list(candidates)
+    known: dict[str, Estimates] = {}
+    found: list[tuple[float, Candidate]] = []
+    for candidate in candidates:
+        try:
+            estimate = kernel.estimate(known, args, grid, {**keywords, **candidate.all_kwargs()})
+        except KernelError:
+            continue  # a run would say the same, and is made where nobody else is left
+        if estimate is None:
+            return list(candidates)
+        found.append((estimate.seconds, candidate))
+    found.sort(key=lambda pair: pair[0])
+    near = sum(seconds <= found[0][0] * (1 + BAND) for seconds, _ in found) if found else 0
+    return [candidate for _, candidate in found[: max(LEAST, min(near, len(candidates) // 25))]]
