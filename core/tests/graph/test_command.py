@@ -145,3 +145,29 @@ def test_mistakes_with_devices_and_text_are_told_with_their_codes(path, tmp_path
     ]:
         assert main(["run", *words]) != 0, words
         assert code in capsys.readouterr().err, words
+
+
+@pytest.mark.parametrize(
+    ("signature", "results"),
+    [
+        ("%x : tensor<4xindex>", "tensor<4xindex>"), ("%x : f32", "f32"), ("%x : tensor<?xf32>", "tensor<?xf32>"),
+        ('%x : tensor<4xf32> {graph.dtype = "fp99"}', "tensor<4xf32>"),
+        ('%x : tensor<4xf32> {graph.dtype = "fp16"}', "tensor<4xf32>"),
+        ("%x : tensor<4xf32> {graph.name = 3 : i32}", "tensor<4xf32>"), ("%x : tensor<4xf32>", "tensor<4xf32>, tensor<4xf32>"),
+    ],
+)
+def test_text_that_is_no_model_is_told(signature, results, tmp_path, capsys):
+    count = results.count("tensor<4xf32>, ") + 1
+    values = ", ".join(["%x"] * count)
+    names = ' attributes {graph.outputs = ["y"]}'
+    (tmp_path / "m.graph").write_text(
+        f"func.func @m({signature}) -> ({results}){names} {{\n  func.return {values} : {results}\n}}"
+    )
+    assert main(["run", str(tmp_path / "m.graph"), "--target", "reference"]) == 1
+    assert "TFW0402" in capsys.readouterr().err
+
+
+def test_inputs_in_parts_are_drawn_whole(tmp_path, capsys):
+    (tmp_path / "m.graph").write_text(SUM)
+    assert main(["run", str(tmp_path / "m.graph"), "--target", "reference", "--check", "launches"]) == 0
+    assert "pass" in capsys.readouterr().out

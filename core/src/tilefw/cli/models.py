@@ -165,7 +165,8 @@ def seeded(plan: ModelPlan, seed: int) -> dict[str, np.ndarray[Any, Any]]:
 
     rng = np.random.default_rng(seed)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    for name, tensor in plan.inputs.items():
+    for name in plan.inputs:
+        tensor = plan.whole_input(name)
         if dtype(tensor.dtype).is_float:
             arrays[name] = encode(rng.standard_normal(tensor.shape), tensor.dtype).reshape(tensor.shape)
         else:

@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 
 from tilefw.api.errors import UsageError
 from tilefw.distributed import collectives
+from tilefw.distributed.symmetric_heap import MOST_RANKS
 from tilefw.graph.dialect.rank_ops import CollectiveOp, PartOp, ranks_of
 from tilefw.graph.meaning import Array, Known, model_function, results_of
 from tilefw.tile import numbers, types
@@ -25,14 +26,18 @@ HOST_COLLECTIVES: Mapping[str, Callable[[Sequence[np.ndarray[Any, Any]]], list[n
 
 
 def ranks_in(module: ModuleOp) -> int:
-    """How many ranks run a module; 1 where no op says it. Raises UsageError TFW0367 where ops say different numbers."""
+    """How many ranks run a module; 1 where no op says it. Raises UsageError TFW0367 where ops say different numbers, or
+    one beyond what a node has."""
     said = {ranks_of(op) for op in model_function(module).body.block.ops if isinstance(op, PartOp | CollectiveOp)}
     if len(said) > 1:
         raise UsageError(
             f"ops of the model are of {' and of '.join(map(str, sorted(said)))} ranks", code="TFW0367",
             help="all parts and collectives of a model are of one number of ranks",
         )
-    return said.pop() if said else 1
+    ranks = said.pop() if said else 1
+    if ranks > MOST_RANKS:
+        raise UsageError(f"the model is of {ranks} ranks, and a node has {MOST_RANKS} at most", code="TFW0367")
+    return ranks
 
 
 def run_on_ranks(module: ModuleOp, inputs: Sequence[Array]) -> list[list[Array]]:
