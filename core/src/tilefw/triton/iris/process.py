@@ -1,7 +1,7 @@
 """Iris's host object in a process of a group: what programs get by `import iris`, over `tilefw.init_process_group`.
 
-Programs of Iris are started as N processes, each with a card of its own. Its object of the host needs MPI and HIP, and so is ours;
-its device functions, and the rest of what it has for the host, are the checkout's.
+Programs of Iris are started as N processes, each with a card of its own. Its object of the host needs MPI and a driver's library,
+and so is ours; its device functions, and the rest of what it has for the host, are the checkout's.
 """
 
 from __future__ import annotations
