@@ -1,7 +1,7 @@
 """The kernels of a node under adversarial seeds: every collective in every form, all checks and weak memory; writes `nodes.md`.
 
     python bench/nodes.py                                     # 200 seeds of everything, hours; goes on where its log ends
-    python bench/nodes.py --ranks 2                           # of two ranks, about an hour of a processor
+    python bench/nodes.py --ranks 2                           # of two ranks, an hour or two of a processor
     python bench/nodes.py --kernels all_reduce --ranks 2 4 --targets nvidia-sm80 --seeds 20 --jobs 2 --seconds 600
     python bench/nodes.py --seeds 0                           # runs nothing: writes the page of the log
 
