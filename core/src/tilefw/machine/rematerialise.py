@@ -49,12 +49,12 @@ def rematerialise(function: Function, table: InstructionTable, sizes: Mapping[st
         fullest = max(range(start, end + 1), key=lambda i: peaks[i])
         wanting = excess(function, peaks[fullest])
         if wanting > 0:
-            moved += _Loop(function, table, sizes, start, fullest).relieve(wanting)
+            moved += _CrowdedLoop(function, table, sizes, start, fullest).relieve(wanting)
             peaks = block_peaks(function, table, sizes)
     return moved
 
 
-class _Loop:
+class _CrowdedLoop:
     """A loop that begins at the block `start`, and the block of it that holds the most."""
 
     def __init__(self, function: Function, table: InstructionTable, sizes: Mapping[str, int], start: int, fullest: int) -> None:

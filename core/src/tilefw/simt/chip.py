@@ -120,8 +120,8 @@ class AtomicAccess:
     or `load`, without an operand: a read that sees what other workgroups' atomics wrote. Of the kinds `multicast_store`,
     `multicast_<kind>` and `multicast_load_<kind>`, the last without an operand, the address stands for all ranks' copies, and
     `type` is that of the elements. Else it is `i16`, `i32` or `i64`, of `add` also `f16`, `bf16`, `f32`, `f64` and, of two in a
-    register, `f16x2`, `bf16x2`. `result` gets what was there; None where nobody asks, and where
-    `predicate` is false it stays. Order and scope are those of `tilefw.tile.dialect.atomic_ops`.
+    register, `f16x2`, `bf16x2`. `result` gets what was there; None where nobody asks; where `predicate` is false it stays. Order
+    and scope are those of `tilefw.tile.dialect.atomic_ops`.
     """
 
     kind: str
