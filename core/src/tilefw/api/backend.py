@@ -17,6 +17,7 @@ from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
     from tilefw.api.ir import DotScaledOp, ModuleOp, ModulePass
+    from tilefw.api.simt import LaneMachine
     from tilefw.api.timing import ChipFigures, ChipTiming
 
 
@@ -134,6 +135,11 @@ class Backend(ABC):
         """The chip as the model of time sees it, by `figures` instead of the chip's own file where they are given. Raises
         UnsupportedError where the plugin has no such file."""
         raise UnsupportedError(f"{self.target.name} has no model of time", code="TFW0666")
+
+    def machine(self, options: CompileOptions) -> LaneMachine | None:
+        """The chip with the waves of a program under these options, as layouts see it, for estimates; None for a chip without
+        lanes."""
+        return None
 
     def toolchain_digest(self) -> str:
         """The versions of the outside tools that change the output, as text: a part of the cache key. It is asked once a process,

@@ -8,7 +8,6 @@ from typing import Any
 
 from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import LaunchError, UnsupportedError
-from tilefw.api.simt import SimtBackend
 from tilefw.runtime.arguments.arrays import array_argument, is_array
 from tilefw.runtime.compilation.compiler import Compilation
 from tilefw.runtime.compilation.kernel_source import ModuleSource
@@ -20,9 +19,8 @@ from tilefw.timing.estimate.program_work import ProgramWork, program_work
 
 def has_estimates(target: Target) -> bool:
     """Whether the target has lanes, and a model of time that tells what estimates need."""
-    backend = target.backend
     try:
-        return isinstance(backend, SimtBackend) and bool(backend.timing().typical)
+        return bool(target.backend.timing().typical) and target.backend.machine(CompileOptions()) is not None
     except UnsupportedError:
         return False
 
@@ -41,15 +39,15 @@ class Estimates:
     @property
     def there(self) -> bool:
         """Whether the target's model of time tells what estimates need, and the target has lanes."""
-        return isinstance(self.target.backend, SimtBackend) and bool(self.chip.typical)
+        return has_estimates(self.target)
 
     def of(
         self, source: ModuleSource, request: CompileOptions, values: Mapping[str, Any], grid: tuple[int, int, int]
     ) -> Estimate:
         """The estimate of a launch of `source` over `values`, by name. Raises what the front end and the passes raise, LaunchError
         TFW0667 where nothing runs."""
-        backend = self.target.backend
-        assert isinstance(backend, SimtBackend), "asked where there are none"
+        machine = self.target.backend.machine(request)
+        assert machine is not None, "asked where there are none"
         if not all(grid):
             raise LaunchError(f"the grid of {source.name} is empty: nothing runs, and there is no time to tell", code="TFW0667")
         extents = {name: array_argument(value).nbytes for name, value in values.items() if is_array(value)}
@@ -61,4 +59,4 @@ class Estimates:
             module = compilation.simplify(compilation.build(), request)
             work = self._work[key] = program_work(module, scalars, extents, grid)
             module.erase()
-        return estimated_time(self.chip, backend.machine(request), work, request.num_stages)
+        return estimated_time(self.chip, machine, work, request.num_stages)
