@@ -27,7 +27,7 @@ class RankCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _HeapPart:
     """A part of a rank's copy of a symmetric array, and at which byte of it the part begins."""
 
     array: SymmetricArray
@@ -57,14 +57,14 @@ def copy(heap: SymmetricHeap, source: np.ndarray[Any, Any], destination: np.ndar
     return RankCopy(whence.rank, whither.rank, source.nbytes, runs_before)
 
 
-def _part(heap: SymmetricHeap, given: Any, role: str) -> _Part:
+def _part(heap: SymmetricHeap, given: Any, role: str) -> _HeapPart:
     if isinstance(given, np.ndarray) and given.flags.c_contiguous:
         start = given.ctypes.data
         for array in heap.arrays:
             for rank, own in enumerate(array.arrays):
                 begin = start - own.ctypes.data
                 if begin >= 0 and begin + given.nbytes <= own.nbytes:
-                    return _Part(array, rank, begin)
+                    return _HeapPart(array, rank, begin)
     raise LaunchError(
         f"the {role} of a copy is no contiguous part of a rank's copy of a symmetric array", code="TFW0880",
         help="give `x[rank]`, or a slice along its first axis",
