@@ -19,7 +19,7 @@ from tilefw.machine.inst import Function, Inst, Reg
 from tilefw.machine.live_ranges import LivePart, LiveRanges
 from tilefw.machine.spill_choice import Choice, Chooser
 from tilefw.machine.spill_model import MEMORY, SpillModel, SpillSlotClass
-from tilefw.machine.spill_pressure import Excess, SpillPressure, pressures
+from tilefw.machine.spill_pressure import Crowded, Excess, SpillPressure, most_live, pressures
 from tilefw.machine.table import EFFECT, JUMP, InstructionTraits, RegisterClass, from_dict
 from tilefw.machine.text import parse_function
 
@@ -62,6 +62,30 @@ def crowded(seed: int, registers: int = 24) -> tuple[Function, LiveRanges, dict[
 def everywhere(pressure: SpillPressure) -> NDArray[np.int32]:
     """All registers for values, at each point."""
     return np.full(len(pressure.at), pressure.available, np.int32)
+
+
+def test_room_is_made_only_where_a_register_found_none() -> None:
+    _, ranges, now = crowded(3)
+    reg = next(reg for reg in ranges.parts if reg.cls == "v")
+    most = most_live(ranges, now["v"], now["v"], Crowded(5, [reg]))
+    lives = np.zeros(len(most), np.bool_)
+    for part in ranges.parts[reg]:
+        for start, end in part.segments:
+            lives[start:end] = True
+    assert 0 < lives.sum() < len(lives)
+    assert most.tolist() == np.where(lives, now["v"].available - 5, now["v"].available).tolist()
+
+
+def test_a_register_that_leaves_is_spilled_though_all_fit() -> None:
+    function = programs.Drawing(random.Random(3), 24, length=40).draw()
+    table = programs.chip()
+    ranges = LiveRanges(function, table)
+    now = pressures(ranges, ranges.parts, table, {file: frozenset(range(500)) for file in "vsa"})
+    parts = {reg: its for reg, its in ranges.parts.items() if table.file(reg.cls) == "v"}
+    chooser = Chooser(function, ranges, table, programs.SPILLS, now)
+    assert chooser.choose("v", everywhere(now["v"]), parts) == []
+    reg = next(iter(parts))
+    assert [choice.reg for choice in chooser.choose("v", everywhere(now["v"]), parts, [reg])] == [reg]
 
 
 def chosen(function: Function, ranges: LiveRanges, now: Mapping[str, SpillPressure], file: str) -> list[Choice]:
