@@ -136,7 +136,7 @@ class Backend(ABC):
         UnsupportedError where the plugin has no such file."""
         raise UnsupportedError(f"{self.target.name} has no model of time", code="TFW0666")
 
-    def machine(self, options: CompileOptions) -> LaneMachine | None:
+    def lane_machine(self, options: CompileOptions) -> LaneMachine | None:
         """The chip with the waves of a program under these options, as layouts see it, for estimates; None for a chip without
         lanes."""
         return None

@@ -111,12 +111,12 @@ class SimtBackend(MachineBackend):
 
         chip = self.chip(options)
         return (
-            *lane_passes(self.machine(options), options.num_stages, options.most_stages, options.verify),
+            *lane_passes(self.lane_machine(options), options.num_stages, options.most_stages, options.verify),
             *selection_passes(chip, self.target.name),
             *self.machine_passes(options),
         )
 
-    def machine(self, options: CompileOptions) -> LaneMachine:
+    def lane_machine(self, options: CompileOptions) -> LaneMachine:
         """The chip with the waves of a program under these options."""
         from tilefw.simt.description import lane_machine
 

@@ -20,7 +20,7 @@ from tilefw.timing.estimate.program_work import ProgramWork, program_work
 def has_estimates(target: Target) -> bool:
     """Whether the target has lanes, and a model of time that tells what estimates need."""
     try:
-        return bool(target.backend.timing().typical) and target.backend.machine(CompileOptions()) is not None
+        return bool(target.backend.timing().typical) and target.backend.lane_machine(CompileOptions()) is not None
     except UnsupportedError:
         return False
 
@@ -46,7 +46,7 @@ class Estimates:
     ) -> Estimate:
         """The estimate of a launch of `source` over `values`, by name. Raises what the front end and the passes raise, LaunchError
         TFW0667 where nothing runs."""
-        machine = self.target.backend.machine(request)
+        machine = self.target.backend.lane_machine(request)
         assert machine is not None, "asked where there are none"
         if not all(grid):
             raise LaunchError(f"the grid of {source.name} is empty: nothing runs, and there is no time to tell", code="TFW0667")
