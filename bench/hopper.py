@@ -12,7 +12,7 @@ from pathlib import Path
 
 import quality
 from library import SM90A, Work
-from works import attention, descriptor_matmul, matmul
+from works import attention, descriptor_matmul, in_cluster, matmul
 
 # With its stages, as many as Triton has room for.
 BLOCKS = (((128, 128, 64), 3), ((128, 256, 64), 3), ((64, 256, 128), 2))
@@ -31,6 +31,8 @@ def works() -> Iterator[Work]:
         yield matmul(block, 8, stages, dtype=dtype)
     for columns in (508, 501):  # rows of b that no engine copies
         yield matmul((128, 256, 64), 8, 3, n=columns)
+    yield in_cluster(matmul((128, 128, 64), 4), 2)
+    yield in_cluster(matmul((256, 256, 64), 8), 2)
     for warps in (4, 8):
         yield descriptor_matmul((128, 128, 64), warps, 3)
     yield matmul((128, 128, 64), 4)

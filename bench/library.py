@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,13 @@ TARGET = SM80.target
 
 @dataclass(frozen=True)
 class Work:
-    """A library kernel with parameters: what is compiled and launched."""
+    """A library kernel with parameters: what is compiled and launched. `workgroups` of a cluster make a program (`num_ctas`)."""
 
     name: str
     parameters: Mapping[str, Any]
     seed: int = 0
     label: str = ""
+    workgroups: int = 1
 
     @cached_property
     def spec(self) -> KernelSpec:
@@ -62,7 +63,8 @@ class Work:
 
     def launch(self) -> Launch:
         """A launch with fresh arrays; equal seeds give equal inputs."""
-        return self.spec.prepare(self.spec.resolve(self.parameters), np.random.default_rng(self.seed))
+        launch = self.spec.prepare(self.spec.resolve(self.parameters), np.random.default_rng(self.seed))
+        return launch if self.workgroups == 1 else replace(launch, keywords={**launch.keywords, "num_ctas": self.workgroups})
 
     @cached_property
     def bound(self) -> tuple[dict[str, str], dict[str, Any], dict[str, Any], Launch]:

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -116,7 +116,7 @@ def theirs(work: Work, chip: Chip) -> Figures:
     compiled = _compiled_by_triton(work, chip)
     module = tilefw.load(compiled.asm["ptx"].encode(), chip.target, f"{work.name}.ptx")
     names = {"block": (32 * compiled.metadata.num_warps, 1, 1), "dynamic_shared": compiled.metadata.shared}
-    return figures(work, module, names, HIDDEN_POINTERS, compiled.metadata.global_scratch_size)
+    return figures(work, module, names, HIDDEN_POINTERS, compiled.metadata.global_scratch_size, work.workgroups)
 
 
 def _compiled_by_triton(work: Work, chip: Chip) -> Any:
@@ -129,8 +129,11 @@ def _compiled_by_triton(work: Work, chip: Chip) -> Any:
         raise RuntimeError(str(error).strip().rpartition("\n")[2]) from None
 
 
-def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int, scratch: int = 0) -> Figures:
-    """Runs a module's kernel on the work's launch with its accesses checked; raises CheckError for a finding."""
+def figures(
+    work: Work, module: Any, names: Mapping[str, Any], hidden: int, scratch: int = 0, workgroups: int = 1
+) -> Figures:
+    """Runs a module's kernel on the work's launch with its accesses checked; raises CheckError for a finding. Of a text that does
+    not say that several `workgroups` make a program the grid counts them all."""
     from tilefw.api import CompileOptions
 
     assembled = module.target.backend.assemble(module.artifact, CompileOptions())
@@ -138,7 +141,8 @@ def figures(work: Work, module: Any, names: Mapping[str, Any], hidden: int, scra
     if found.registers is None or assembled.binary is None:
         raise SystemExit(f"the table needs ptxas: {found.unknown}")
     launch = work.launch()
-    result = run(work, launch, module, names, hidden, scratch, checks=CHECKS)
+    x, y, z = launch.grid
+    result = run(work, replace(launch, grid=(x * workgroups, y, z)), module, names, hidden, scratch, checks=CHECKS)
     counters: Mapping[str, int] = result.counters
     return Figures(
         counters["instructions"] / (launch.grid[0] * launch.grid[1] * launch.grid[2]), max(found.registers.values()),

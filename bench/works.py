@@ -34,6 +34,11 @@ def matmul(block: Block, warps: int, stages: int = 3, ragged: bool = False, **mo
     return Work("matmul", {"m": 2 * m + over, "n": 2 * n, "k": 8 * k + over, **options}, label=f"matmul {name}")
 
 
+def in_cluster(work: Work, workgroups: int) -> Work:
+    """The same with programs that so many workgroups make."""
+    return replace(work, workgroups=workgroups, label=f"{work.label}, {workgroups} workgroups")
+
+
 def descriptor_matmul(block: Block, warps: int, stages: int) -> Work:
     """The same of arrays that tensor descriptors tell of."""
     m, n, k = block

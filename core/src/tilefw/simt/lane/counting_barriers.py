@@ -73,16 +73,20 @@ class ArriveOp(BarrierUseOp):
     Each announces bytes of copies to the phase first: as many as `announced`, a `vector<1xi32>`, says, where it is there, else
     `bytes`. What it wrote before is seen behind the wait for the phase. With `copies` it arrives once the copies that it has
     started have landed. With `products` it stands behind the end of all products but so many, the last ones: it says that what they
-    read may be written.
+    read may be written. With `first` nobody waits for the phase but threads of a cluster's first workgroup.
     """
 
     name = "lane.arrive"
     operand_count = None
-    property_names = frozenset({"parts", "buffer", "ring", "phase", "bytes", "copies", "products"})
+    property_names = frozenset({"parts", "buffer", "ring", "phase", "bytes", "copies", "products", "first"})
 
     @property
     def copies(self) -> bool:
         return "copies" in self.properties
+
+    @property
+    def first(self) -> bool:
+        return "first" in self.properties
 
     @property
     def products(self) -> int | None:

@@ -62,6 +62,8 @@ def check_roles(function: FuncOp) -> None:
     arriving = producers if by_lanes else _number(function, "lane.lanes")
     if not by_lanes and arriving < producers and _only(producer, copies[0]) != threads + arriving:
         raise violation("more waves than the first of the producer start an engine's copies, or none", copies[0])
+    if by_lanes and any(op.first for op in _inside(consumers) if isinstance(op, lane.ArriveOp)):
+        raise violation("consumers arrive in the first workgroup alone, and producers of others wait as well", branch)
     if counts.get(full) != arriving * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
         raise violation("a barrier does not want the arrivals that come", branch)
 

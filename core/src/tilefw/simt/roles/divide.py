@@ -254,7 +254,8 @@ class _Division:
         zero = self._number(0, place)
         before = self._row("subi", place, slot, self._number(1, place))
         before = self._row("select", place, self._row("eqi", place, slot, zero), self._number(self.slots - 1, place), before)
-        self._arrive(empty, before, place, products=integer_attr(0 if product is None else 1))
+        more: dict[str, Attribute] = {} if self.by_lanes else {"first": UnitAttr()}  # where the wave is that starts the engine
+        self._arrive(empty, before, place, products=integer_attr(0 if product is None else 1), **more)
         erase(here)
 
     # -- ops

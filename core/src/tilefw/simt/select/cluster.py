@@ -4,8 +4,8 @@ To lowering the cluster is one workgroup of all its waves. Here its threads are 
 program are neighbours along the first axis of the grid; a barrier is the cluster's. Each workgroup has a copy of the program's
 shared memory: whoever stores stores to all copies, so that everybody reads in its own. A store is seen behind the next barrier,
 as in one workgroup. Nobody stores before all workgroups have begun, and none ends while another may still store to it. Barriers
-that count are shared in this way too: each workgroup makes its own, who arrives does so at all of them and waits at its own, and a
-copy of an engine goes to all workgroups and completes at the barrier of each.
+that count are shared in this way too: each workgroup makes its own and waits there, who arrives does so in all where somebody may
+wait, and a copy of an engine goes to all workgroups and completes at the barrier of each.
 """
 
 from __future__ import annotations
@@ -78,12 +78,13 @@ class ClusterSelection:
         if self.workgroups > 1:
             self.barrier()
 
-    def peers(self, address: Slice) -> Sequence[Slice]:
-        """What stands at an address of the program's shared memory, in each workgroup's copy (`LaneChip.peer_address`)."""
-        return [self.chip.peer_address(self.code, address, rank) for rank in range(self.workgroups)]
+    def peers(self, address: Slice, count: int) -> Sequence[Slice]:
+        """What stands at an address of the program's shared memory, in the copies of the first so many workgroups
+        (`LaneChip.peer_address`)."""
+        return [self.chip.peer_address(self.code, address, rank) for rank in range(count)]
 
     def stores(self, access: LaneAccess) -> Sequence[LaneAccess]:
         """The stores by which all of the program see one: of shared memory, one to each workgroup's."""
         if self.workgroups == 1 or access.space != "shared":
             return (access,)
-        return [replace(access, space=PEERS, address=address) for address in self.peers(access.address)]
+        return [replace(access, space=PEERS, address=address) for address in self.peers(access.address, self.workgroups)]

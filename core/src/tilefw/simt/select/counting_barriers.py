@@ -41,7 +41,7 @@ class CountingBarrierSelection:
         if self.cluster.workgroups == 1:
             self._act(lambda: self.chip.arrive(self.code, base, offset, number, op.copies, when))
             return
-        for peer in self.cluster.peers(base):
+        for peer in self.cluster.peers(base, 1 if op.first else self.cluster.workgroups):
             self._act(lambda peer=peer: self.chip.arrive_at_peer(self.code, peer, offset, number, when))
 
     def wait(self, op: lane.WaitPhaseOp) -> None:
