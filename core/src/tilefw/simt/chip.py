@@ -138,8 +138,7 @@ class AtomicAccess:
 
 @dataclass(frozen=True, slots=True)
 class FragmentAccess:
-    """One fragment load, or store, called `load`, of as many matrices as there are `registers`, from or to the row at this lane's
-    address."""
+    """One fragment load, or store, called `load`, of as many matrices as there are `registers`, at the row of this lane's address."""
 
     load: str
     registers: tuple[Slice, ...]
@@ -329,8 +328,7 @@ class LaneChip(ABC):
         raise self._absent("barriers that count", "begin_barrier")
 
     def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
-        """Arrive at a barrier that counts, for so many `bytes` of copies besides, a number or a register of i32; with `copies` once
-        all that the thread has started have landed."""
+        """Arrive at a barrier that counts, for so many `bytes` besides (a number or an i32); with `copies` once the thread's landed."""
         raise self._absent("barriers that count", "arrive")
 
     def arrive_at_peer(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, predicate: Slice | None) -> None:
