@@ -138,7 +138,7 @@ class AtomicAccess:
 
 @dataclass(frozen=True, slots=True)
 class FragmentAccess:
-    """One fragment load, or store, called `load`, of as many matrices as there are `registers`, at the row of this lane's address."""
+    """A fragment load, or store, called `load`, of as many matrices as there are `registers`, at the row of the lane's address."""
 
     load: str
     registers: tuple[Slice, ...]
@@ -328,7 +328,7 @@ class LaneChip(ABC):
         raise self._absent("barriers that count", "begin_barrier")
 
     def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
-        """Arrive at a barrier that counts, for so many `bytes` besides (a number or an i32); with `copies` once the thread's landed."""
+        """Arrive at a barrier that counts, for so many `bytes` besides (a number or i32); with `copies` once its own landed."""
         raise self._absent("barriers that count", "arrive")
 
     def arrive_at_peer(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, predicate: Slice | None) -> None:
