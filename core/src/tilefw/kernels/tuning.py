@@ -35,6 +35,8 @@ BAND = 0.15
 the best than twice that cannot win."""
 TIMED_PART = 1 / 25
 """The part of the configurations that is timed in detail at most, one at least."""
+MOST_TIMED = 16
+"""Configurations that are timed at most where nobody asks for another part of all."""
 Configuration = dict[str, Any]
 _TILES, _WARPS, _STAGES, _GROUPS = (16, 32, 64, 128, 256), (1, 2, 4, 8), (1, 2, 3, 4), (1, 4, 8)
 _BLOCKS = (128, 256, 512, 1024, 2048, 4096)
@@ -158,6 +160,8 @@ class Search:
     def _by_estimates(self) -> Trial | None:
         waiting = self.ranked()
         most = max(1, int(self.size * self.timed_part))
+        if self.timed_part == TIMED_PART:
+            most = min(most, MOST_TIMED)
         count = 0
         while waiting and (count < most or self.best is None) and self._open(waiting[0]):
             some = [configuration for _, configuration in waiting[: self.together]]
