@@ -12,7 +12,8 @@ from tilefw.api.errors import PluginError
 from tilefw.machine.function_attributes import FunctionAttributes
 from tilefw.machine.inst import Function, Slice
 from tilefw.machine.table import EFFECT, PURE, InstructionTraits, from_dict
-from tilefw.simt.chip import LaneAccess, template
+from tilefw.simt.chip import template
+from tilefw.simt.chip_requests import LaneAccess
 from tilefw.simt.lane import Lane
 from tilefw.simt.select.code import Code, Element
 from tilefw.simt.select.lane_to_machine import Selector

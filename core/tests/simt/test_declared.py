@@ -11,7 +11,7 @@ import test_uniform_code as toy
 from tilefw.api.errors import PluginError
 from tilefw.machine.inst import Function
 from tilefw.machine.table import BRANCH, EFFECT, JUMP, PURE, InstructionTraits, RegisterClass, from_dict
-from tilefw.simt.chip import LaneAccess
+from tilefw.simt.chip_requests import LaneAccess
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Code
 

@@ -10,7 +10,8 @@ from xdsl.dialects.func import FuncOp
 
 from tilefw.machine.inst import Function, Slice
 from tilefw.machine.table import MOVE, PURE, InstructionTraits, RegisterClass, from_dict
-from tilefw.simt.chip import LaneAccess, template
+from tilefw.simt.chip import template
+from tilefw.simt.chip_requests import LaneAccess
 from tilefw.simt.lane import Lane
 from tilefw.simt.select.code import Code, Element
 from tilefw.simt.select.lane_to_machine import Selector

@@ -20,7 +20,8 @@ from tilefw.api.machine_backend import MachineBackend, assign_registers, entry_o
 
 if TYPE_CHECKING:
     from tilefw.api.ir import DotScaledOp, ModuleOp, ModulePass
-    from tilefw.simt.chip import (
+    from tilefw.simt.chip import LaneChip, Registers, Rule, alias, template
+    from tilefw.simt.chip_requests import (
         AsmOperand,
         AsyncCopy,
         AtomicAccess,
@@ -29,13 +30,8 @@ if TYPE_CHECKING:
         FragmentAccess,
         InlineAssembly,
         LaneAccess,
-        LaneChip,
-        Registers,
-        Rule,
         Scale,
         SharedSource,
-        alias,
-        template,
     )
     from tilefw.simt.description import (
         AtomScales,
@@ -60,14 +56,9 @@ __all__ = [
 ]
 
 _KIT = {
-    **dict.fromkeys(
-        (
-            "AsmOperand", "InlineAssembly", "LaneAccess", "AsyncCopy", "AtomicAccess", "BulkCopy", "BulkStore", "FragmentAccess",
-            "LaneChip",
-        ),
-        "tilefw.simt.chip",
-    ),
-    **dict.fromkeys(("Registers", "Rule", "Scale", "SharedSource", "alias", "template"), "tilefw.simt.chip"),
+    **dict.fromkeys(("LaneChip", "Registers", "Rule", "alias", "template"), "tilefw.simt.chip"),
+    **dict.fromkeys(("AsmOperand", "AsyncCopy", "AtomicAccess", "BulkCopy", "BulkStore"), "tilefw.simt.chip_requests"),
+    **dict.fromkeys(("FragmentAccess", "InlineAssembly", "LaneAccess", "Scale", "SharedSource"), "tilefw.simt.chip_requests"),
     **dict.fromkeys(("Code", "Const", "Element"), "tilefw.simt.select.code"),
     **dict.fromkeys(("Addresses", "Combiner", "Fusion"), "tilefw.simt.select.combine"),
     **dict.fromkeys(("AtomScales", "ChipDescription", "CopyEngine", "FragmentLoad", "LaneMachine"), "tilefw.simt.description"),

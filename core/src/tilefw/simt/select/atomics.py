@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tilefw.api.errors import UnsupportedError
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import AtomicAccess
+from tilefw.simt.chip_requests import AtomicAccess
 from tilefw.simt.lane.registers import bits_of, form_of, type_name, vector_in
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Const, Element

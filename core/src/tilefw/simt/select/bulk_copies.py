@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilefw.simt import lane
-from tilefw.simt.chip import BulkCopy, BulkStore
+from tilefw.simt.chip_requests import BulkCopy, BulkStore
 from tilefw.simt.select.code import Const
 from tilefw.simt.select.memory import MemorySelection
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from tilefw.api.integers import log2
 from tilefw.machine.inst import Slice
-from tilefw.simt.chip import LaneAccess, LaneChip
+from tilefw.simt.chip import LaneChip
+from tilefw.simt.chip_requests import LaneAccess
 from tilefw.simt.select import declared
 from tilefw.simt.select.code import Code, Element
 

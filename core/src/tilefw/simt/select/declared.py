@@ -17,7 +17,8 @@ from tilefw.simt.select.code import Code, Element
 from tilefw.tile.dialect.observe_op import ObserveOp
 
 if TYPE_CHECKING:
-    from tilefw.simt.chip import LaneAccess, LaneChip
+    from tilefw.simt.chip import LaneChip
+    from tilefw.simt.chip_requests import LaneAccess
 
 _SPACES = {"": "global", "cluster": "shared"}  # by the space of an access; shared memory may be another workgroup's
 _MOVED = "passes may move it over stores and barriers"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilefw.api.errors import CompileError
 from tilefw.simt import lane
-from tilefw.simt.chip import AsmOperand, InlineAssembly
+from tilefw.simt.chip_requests import AsmOperand, InlineAssembly
 from tilefw.simt.lane.registers import bits_of, size_of, type_name, vector_in
 from tilefw.simt.select.code import Const, Element
 from tilefw.simt.select.values import Values

@@ -9,7 +9,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import FragmentAccess, LaneChip, Scale
+from tilefw.simt.chip import LaneChip
+from tilefw.simt.chip_requests import FragmentAccess, Scale
 from tilefw.simt.description import MatrixAtom
 from tilefw.simt.lane.registers import CHUNK, per_register, size_of, type_name, vector_in
 from tilefw.simt.layout.atoms import LANE_ATOM, find_atom

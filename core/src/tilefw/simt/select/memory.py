@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import AsyncCopy, LaneAccess
+from tilefw.simt.chip_requests import AsyncCopy, LaneAccess
 from tilefw.simt.lane.memory import AccessOp
 from tilefw.simt.lane.registers import CHUNK, LaneVector, RegisterPiece, bits_of, form_of, size_of, type_name, vector_in
 from tilefw.simt.select import declared

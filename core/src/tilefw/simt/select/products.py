@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from tilefw.machine.inst import Slice
 from tilefw.simt import lane
-from tilefw.simt.chip import SharedSource
+from tilefw.simt.chip_requests import SharedSource
 from tilefw.simt.description import MatrixAtom
 from tilefw.simt.lane.registers import per_register, size_of, type_name, vector_in
 from tilefw.simt.layout.atoms import find_atom
