@@ -15,7 +15,10 @@ from tilefw.machine.table import EFFECT, JUMP, PURE, InstructionTraits, Register
 from tilefw.machine.text import parse_function, print_function
 
 TABLE = from_dict(
-    "toy", {"add": PURE, "set": PURE, "ld": InstructionTraits(memory="global"), "st": EFFECT, "br": EFFECT, "ret": JUMP},
+    "toy", {
+        "add": PURE, "set": PURE, "shuffle": InstructionTraits(convergent=True), "ld": InstructionTraits(memory="global"),
+        "st": EFFECT, "br": EFFECT, "ret": JUMP,
+    },
     [RegisterClass("v", 32)],
 )
 SIZES = {"v": 1}
@@ -90,12 +93,14 @@ def test_nothing_moves_while_registers_last() -> None:
     assert print_function(function) == print_function(parse_function(ROWS))
 
 
-def test_what_is_read_elsewhere_or_loaded_or_made_of_what_changes_stays() -> None:
+def test_what_is_read_elsewhere_or_loaded_or_exchanged_or_made_of_what_changes_stays() -> None:
     held = ROWS.replace("  st %6\n", "  st %0\n  st %1\n")
     elsewhere = held.replace("  ret", "  st %2\n  ret")
     loaded = held.replace("%2 = add %0, %1, 0", "%2 = ld %0")
+    exchanged = held.replace("%2 = add %0, %1, 0", "%2 = shuffle %0, %1")
     changing = held.replace("  br {targets=loop}", "  %0 = add %0, 1\n  br {targets=loop}")
-    for text, stays in ((elsewhere, ["add 2"]), (loaded, ["ld 2"]), (changing, ["add 2", "add 3", "add 4", "add 5"])):
+    one, all_four = ["add 2"], ["add 2", "add 3", "add 4", "add 5"]
+    for text, stays in ((elsewhere, one), (loaded, ["ld 2"]), (exchanged, ["shuffle 2"]), (changing, all_four)):
         function = parse_function(text)
         rematerialise(function, TABLE, SIZES, lambda function, peak: 100)
         assert [each for each in opcodes(function, "entry") if not each.startswith(("set", "br"))] == stays

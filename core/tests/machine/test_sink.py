@@ -15,7 +15,10 @@ from tilefw.machine.table import EFFECT, JUMP, PURE, InstructionTraits, Register
 from tilefw.machine.text import parse_function, print_function
 
 TABLE = from_dict(
-    "toy", {"add": PURE, "set": PURE, "ld": InstructionTraits(memory="global"), "st": EFFECT, "br": EFFECT, "ret": JUMP},
+    "toy", {
+        "add": PURE, "set": PURE, "shuffle": InstructionTraits(convergent=True), "ld": InstructionTraits(memory="global"),
+        "st": EFFECT, "br": EFFECT, "ret": JUMP,
+    },
     [RegisterClass("v", 32)],
 )
 LOOP = """func @f target "toy"
@@ -74,6 +77,7 @@ def test_a_chain_sinks_in_order_with_what_the_loop_begins_with() -> None:
     "%4 = add %0, 5",  # read behind the loop
     "%2 = ld %0",  # memory may change
     "@%0 %2 = set 5",  # only in some lanes
+    "%2 = shuffle %0",  # with lanes that may not enter the loop
     "st %0",
 ])
 def test_what_is_needed_elsewhere_or_acts_stays(line: str) -> None:

@@ -13,7 +13,7 @@ from tilefw.api.simt import Code, Const, Element, LaneAccess
 from tilefw_nvidia.chips import Chip
 from tilefw_nvidia.emit import lowest_version
 from tilefw_nvidia.isa.rows import forms
-from tilefw_nvidia.select.lanes import PtxChip
+from tilefw_nvidia.select.lanes import PtxChip, traits
 from tilefw_nvidia.select.rules import FORM, SMALL
 
 CACHES = ("", ".ca", ".cg", ".cv", ".cs", ".wb", ".wt")
@@ -115,3 +115,11 @@ def test_an_opcode_of_a_later_chip_is_a_bug_of_the_rules(chip):
     later = next(o for f in forms() if not f.on(chip.architecture) and not f.until for o in itertools.islice(f.opcodes(), 1))
     with pytest.raises(PluginError, match=r"TFW0512.*needs sm_"):
         lowest_version([later], chip)
+
+
+def test_what_a_warp_executes_together_is_moved_nowhere_else():
+    """PTX ISA: `.sync`, all threads of the mask or the warp execute the same instruction."""
+    together = {o for f in forms() for o in itertools.islice(f.opcodes(), 1) if ".sync" in o}
+    assert {o.partition(".")[0] for o in together} >= {"shfl", "vote", "match", "redux", "mma", "ldmatrix"}
+    known = {opcode: traits(opcode) for opcode in together}
+    assert not [opcode for opcode, found in known.items() if not (found.convergent or found.effects or found.memory)]

@@ -1,10 +1,10 @@
 """Rematerialisation in loops: where a loop's registers run out, values that cost one instruction are made there, not held.
 
-Selection makes what is invariant before a loop: of a block that lanes read element by element, say, the offset of each row, though
-all come of one stride and one column. An instruction moves from before a loop to right before the first that reads its result, if
-it only computes, its readers are in the block of the loop that holds the most, and what it reads is the same there. It costs an
-instruction an iteration, so no more move than registers are wanting. ("Engineering a Compiler", §13.4; `spill` does this for chips
-whose registers are assigned here, one value at a time.)
+Selection makes what is invariant before a loop: of a block that lanes read element by element, say, the offset of each row,
+though all come of one stride and one column. An instruction moves from before a loop to right before the first that reads its
+result, if it only computes, by its lane alone, its readers are in the block of the loop that holds the most, and what it reads is
+the same there. It costs an instruction an iteration, so no more move than registers are wanting. ("Engineering a Compiler", §13.4;
+`spill` does this for chips whose registers are assigned here, one value at a time.)
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _CrowdedLoop:
 
     def _is_value(self, inst: Inst, elsewhere: Collection[Reg], places: Collection[Reg]) -> bool:
         """Whether an instruction makes one value, which the fullest block alone reads, and does nothing else."""
-        if len(inst.defs) != 1 or not only_computes(inst, self.table):
+        if len(inst.defs) != 1 or not only_computes(inst, self.table) or self.table.traits(inst.opcode).convergent:
             return False
         reg = _result(inst)
         return reg in self.made and reg in places and reg not in elsewhere and self._size([reg]) > 0

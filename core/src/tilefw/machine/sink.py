@@ -90,7 +90,7 @@ def _is_free(inst: Inst, read: set[Unit], written: set[Unit]) -> bool:
 
 
 def _is_movable(inst: Inst, table: InstructionTable) -> bool:
-    return only_computes(inst, table) and not any(
+    return only_computes(inst, table) and not table.traits(inst.opcode).convergent and not any(
         [piece.reg.physical for piece in (*inst.defs, *inst.uses) if isinstance(piece, Slice)]
     )
 

@@ -22,7 +22,8 @@ class InstructionTraits:
     control never falls through, but where a predicate is false; a branch whose condition is an operand is none. `move`: a plain
     register copy, which coalescing may remove. `cheap`: its operands are constants only, so that it may be made again anywhere
     instead of keeping its result. `early`: writes results before it has read all operands, so that a result shares no register
-    with an operand that it is not tied to. `memory`: the space that it only reads or, with `effects`, only writes ("shared",
+    with an operand that it is not tied to. `convergent`: it exchanges values with other lanes, and moves to no place that
+    fewer of them may reach (LLVM's word for it). `memory`: the space that it only reads or, with `effects`, only writes ("shared",
     "global"). What has effects and no such space is ordered with all accesses.
 
     For scheduling, in cycles: `latency` until a dependent instruction finds the result, and `issue`, for how long it keeps its
@@ -35,6 +36,7 @@ class InstructionTraits:
     latency: int = 1
     cheap: bool = False
     early: bool = False
+    convergent: bool = False
     memory: str = ""
     unit: str = ""
     issue: int = 1
@@ -98,7 +100,7 @@ class InstructionTable:
 
 def only_computes(inst: Inst, table: InstructionTable) -> bool:
     """Whether an instruction makes its results of the registers that it names, and does nothing else: it may stand wherever these
-    registers are as they are here."""
+    registers are as they are here, and if it is `convergent`, as many lanes come."""
     if not inst.defs or inst.targets or inst.predicate is not None or inst.tied or inst.implicit_defs or inst.implicit_uses:
         return False
     traits = table.traits(inst.opcode)

@@ -37,9 +37,11 @@ from tilefw_nvidia.select.warpgroup import warpgroup_atoms
 
 _EFFECTS = {
     inline_assembly.OPCODE, "st", "bar", "barrier", "mbarrier", "setmaxnreg", "trap", "atom", "red", "membar", "fence", "cp",
-    "wgmma", "stmatrix", "multimem",
+    "wgmma", "stmatrix", "multimem", "tensormap",
 }
 _LOADS = {"ld", "ldmatrix"}
+# PTX ISA, `.sync`: all threads of the mask, or of the warp, execute the same one.
+_CONVERGENT = {"shfl", "vote", "match", "redux", "elect", "mma", "movmatrix"}
 _MOVES = {"mov.pred", "mov.b16", "mov.b32", "mov.b64"}
 
 
@@ -53,6 +55,8 @@ def traits(opcode: str) -> InstructionTraits:
         return EFFECT
     if base in _LOADS and not opcode.startswith("ld.param"):
         return InstructionTraits(memory="shared" if ".shared" in opcode else "global")
+    if base in _CONVERGENT:
+        return InstructionTraits(convergent=True)
     return MOVE if opcode in _MOVES else PURE
 
 
