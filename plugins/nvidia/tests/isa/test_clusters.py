@@ -32,6 +32,25 @@ def test_without_the_first_meeting_they_race_and_without_the_second_memory_is_go
     assert "TFW0828" in codes(run(RANK + PLACE + WRITE + MEET + leave + REMOTE + KEEP, [INPUT, OUT], 4, directives=TWO)[1])
 
 
+def test_who_has_not_passed_yet_knows_nothing_of_what_others_did_since() -> None:
+    """The first writes behind the barrier and comes to it again; the second, which is late, reads that behind the first meeting."""
+    late = "mov.u32 %r20, 0;\n" + "add.u32 %r20, %r20, 1;\n" * 20
+    arrive, wait = MEET.splitlines(keepends=True)
+    body = RANK + PLACE + "mov.u32 %r5, 7; setp.eq.u32 %p2, %r6, 0;\n" + arrive + "@!%p2 bra other;\n" + wait
+    body += "st.shared.u32 [%r4], %r5;\n" + arrive + "bra both;\nother:\n" + late + wait + REMOTE + arrive + "both:\n" + wait
+    assert codes(run(body + MEET + KEEP, [INPUT, OUT], 2, directives=TWO)[1]) == {"TFW0804"}
+
+
+def test_a_relaxed_arrival_tells_what_its_own_fence_covers_alone() -> None:
+    """Of two warps one fences, later and often, and reads what the other wrote without a fence."""
+    fences = "@!%p2 fence.acq_rel.cluster;\n" * 5
+    body = RANK + PLACE + "mov.u32 %r5, 7; setp.lt.u32 %p2, %r0, 32;\n@%p2 st.shared.u32 [%r4], %r5;\n" + fences
+    body += MEET.replace("arrive", "arrive.relaxed") + "@!%p2 ld.shared.u32 %r5, [%r4+-128];\n" + MEET
+    body += "@!%p2 st.global.u32 [%d8+-128], %r5;\n"
+    assert codes(run(body, [INPUT, OUT], 2, 64, directives=TWO)[1]) == {"TFW0804"}
+    assert run(body.replace("arrive.relaxed", "arrive"), [INPUT, OUT], 2, 64, directives=TWO)[1] == ()
+
+
 def test_who_never_arrives_is_a_deadlock_of_the_cluster() -> None:
     body = RANK + "setp.eq.u32 %p2, %r6, 0;\n@%p2 barrier.cluster.arrive;\nbarrier.cluster.wait;\n" + "barrier.cluster.arrive;\n"
     body = body.replace("barrier.cluster.wait;", "@%p2 barrier.cluster.wait;\n@!%p2 bar.sync 1, 64;")

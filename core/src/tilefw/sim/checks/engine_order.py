@@ -23,7 +23,8 @@ from tilefw.sim.tracking.events import KIND_SHIFT
 from tilefw.sim.tracking.last_accesses import LastAccesses
 
 RACE_CODE, VIEW_CODE = "TFW0804", "TFW0827"
-# In keys of what is released: all addresses of a region, where one instruction has many, and the barriers of clusters as a region.
+# In keys of what is released: all addresses of a region, where one instruction has many, and the phases of clusters' barriers as
+# regions, downwards from this one.
 EVERY_ADDRESS, _CLUSTERS = -1, -1
 
 Knowledge = dict[int, Array]
@@ -281,16 +282,22 @@ class EngineOrder(Check):
     def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
         batch, members = lanes.batch, self.launch.geometry.cluster_workgroups
         _, waves, width = batch.frame.shape
+        phases = batch.met.reshape(-1, width).max(axis=1)
         for number in np.unique(threads // width).tolist():
             slot, wave = number // waves, number % waves
-            key, group = (_CLUSTERS, int(batch.workgroups[slot // members * members])), int(batch.workgroups[slot])
+            cluster, group = (int(batch.workgroups[place]) for place in (slot // members * members, slot))
+            phase = _CLUSTERS - int(phases[number])
+            key = (phase, cluster)
             if passed:
                 told = self._released.get(key, {})
                 self._learn(batch, slot, wave, told)
                 self._learn_events(batch, slot, wave, key)
                 if group in told:  # from here on the clocks of those who do the same are the same, as behind a workgroup's barrier
                     batch.clocks[slot, wave, wave] = max(batch.clocks[slot, wave, wave], told[group].max() + 1)
-            elif order == "relaxed":  # what fences before it have released it tells as well
+                continue
+            for known in (self._released, self._told_events):  # all have passed the phase before the last
+                known.pop((phase + 2, cluster), None)
+            if order == "relaxed":  # what fences before it have released it tells as well
                 join_clocks(self._released.setdefault(key, {}), self._fenced.get(group, {}))
             else:
                 self._tell(key, group, batch.clocks[slot, wave])
