@@ -36,15 +36,15 @@ class _HeapPart:
 
 
 def copy(heap: SymmetricHeap, source: np.ndarray[Any, Any], destination: np.ndarray[Any, Any], runs_before: int) -> RankCopy:
-    """Make one, of a contiguous part of a rank's array to one of another rank's. Raises LaunchError TFW0880, TFW0876."""
+    """Make one, of a contiguous part of a rank's array to one of another rank's. Raises LaunchError TFW0883, TFW0876."""
     whence, whither = _part(heap, source, "source"), _part(heap, destination, "destination")
     if (source.shape, source.dtype) != (destination.shape, destination.dtype):
         raise LaunchError(
             f"a copy is of one shape and type: {source.dtype}{list(source.shape)} to {destination.dtype}{list(destination.shape)}",
-            code="TFW0880",
+            code="TFW0883",
         )
     if whence.rank == whither.rank:
-        raise LaunchError(f"source and destination are both rank {whence.rank}'s", code="TFW0880", help="copy by NumPy or a kernel")
+        raise LaunchError(f"source and destination are both rank {whence.rank}'s", code="TFW0883", help="copy by NumPy or a kernel")
     if whence.rank // heap.domain != whither.rank // heap.domain:
         raise LaunchError(f"rank {whence.rank} does not reach rank {whither.rank}", code="TFW0876")
     left = unwritten(_bytes(whence.array.arrays[whence.rank]))
@@ -66,7 +66,7 @@ def _part(heap: SymmetricHeap, given: Any, role: str) -> _HeapPart:
                 if begin >= 0 and begin + given.nbytes <= own.nbytes:
                     return _HeapPart(array, rank, begin)
     raise LaunchError(
-        f"the {role} of a copy is no contiguous part of a rank's copy of a symmetric array", code="TFW0880",
+        f"the {role} of a copy is no contiguous part of a rank's copy of a symmetric array", code="TFW0883",
         help="give `x[rank]`, or a slice along its first axis",
     )
 

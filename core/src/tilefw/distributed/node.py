@@ -147,7 +147,7 @@ class DeviceNode:
 
     def copy(self, source: np.ndarray[Any, Any], destination: np.ndarray[Any, Any]) -> None:
         """Have a copy engine copy a part of a rank's array, `x[rank]` or a slice of it, to another rank's: behind all launches so
-        far and before all to come. Raises LaunchError TFW0880, TFW0876."""
+        far and before all to come. Raises LaunchError TFW0883, TFW0876."""
         self.copies.append(engine_copies.copy(self.heap, source, destination, len(self.results)))
 
     @contextmanager

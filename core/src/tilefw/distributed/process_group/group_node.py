@@ -130,9 +130,9 @@ class ProcessGroupNode(DeviceNode):
         return self.memory.add(self.heap, shape, dtype, name)
 
     def copy(self, source: np.ndarray, destination: np.ndarray) -> None:
-        """Ranks in processes have no stream in common. Raises UnsupportedError TFW0880."""
+        """Ranks in processes have no stream in common. Raises UnsupportedError TFW0883."""
         raise UnsupportedError(
-            "a copy engine's copies are not there for ranks in processes", code="TFW0880",
+            "a copy engine's copies are not there for ranks in processes", code="TFW0883",
             help="write to `x[rank]`, which all processes have in common, and meet by `barrier()`",
         )
 
