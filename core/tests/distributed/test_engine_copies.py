@@ -42,6 +42,29 @@ def test_what_nobody_has_written_stays_so_where_it_is_copied_to():
         node.launch(add_rank, (1,), [node.zeros((32,), "int32")[0], out[1]], 32, BLOCK=32)
 
 
+def test_what_is_written_beside_unwritten_elements_comes_as_it_is():
+    node = tilefw.node("reference", 2)
+    x, out = node.empty((8,), "int32"), node.zeros((9,), "int32")
+    x[0][4:] = out[1][:] = 7
+    node.copy(x[0][1:], out[1][2:])  # where groups of eight bytes are others than where they come from
+    assert (out[1][[0, 1, 5, 6, 7, 8]] == 7).all()
+
+
+def test_a_copy_waits_for_the_one_whose_bytes_it_hands_on_and_for_no_other():
+    system, nbytes = plugin_system("nvidia:a100_sxm"), 4 << 20
+
+    def taken(*parts):
+        node = tilefw.node("nvidia-sm80", 3, trace=True)
+        x = node.zeros((2, 1 << 20), "int32")
+        for source, destination in parts:
+            node.copy(x[source[0]][source[1]], x[destination[0]][destination[1]])
+        return node_time(node, system).seconds
+
+    alone, way = taken(((0, 0), (1, 0))), 1e-6 * nbytes / system["port_rate"]
+    assert taken(((0, 0), (1, 0)), ((1, 1), (2, 0))) == pytest.approx(alone, rel=0.01)
+    assert taken(((0, 0), (1, 0)), ((1, 0), (2, 0))) > alone + way
+
+
 def test_the_time_is_the_start_and_the_way_over_the_link_behind_the_launches():
     node, system = tilefw.node("nvidia-sm80", 2, trace=True), plugin_system("nvidia:a100_sxm")
     x, nbytes = node.zeros((1 << 20,), "int32"), 4 << 20

@@ -18,12 +18,26 @@ from tilefw.runtime.arguments.unwritten import mark_again, unwritten
 
 @dataclass(frozen=True, slots=True)
 class RankCopy:
-    """A copy that was made: the ranks, its bytes, and how many runs of the node came before it."""
+    """A copy that was made: the ranks, where it reads and writes in their heaps, its bytes, and how many runs of the node came
+    before it."""
 
     source: int
     destination: int
+    read: int
+    written: int
     nbytes: int
     runs_before: int
+
+    def is_behind(self, earlier: RankCopy) -> bool:
+        """Whether it uses bytes that an earlier one wrote, or writes those that it used."""
+        return any(
+            rank == other and begin < there + earlier.nbytes and there < begin + self.nbytes
+            for rank, begin, other, there in (
+                (self.source, self.read, earlier.destination, earlier.written),
+                (self.destination, self.written, earlier.destination, earlier.written),
+                (self.destination, self.written, earlier.source, earlier.read),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,11 @@ class _HeapPart:
     array: SymmetricArray
     rank: int
     begin: int
+
+    @property
+    def offset(self) -> int:
+        """Where the part begins in the heap."""
+        return self.array.offset + self.begin
 
 
 def copy(heap: SymmetricHeap, source: np.ndarray[Any, Any], destination: np.ndarray[Any, Any], runs_before: int) -> RankCopy:
@@ -54,7 +73,7 @@ def copy(heap: SymmetricHeap, source: np.ndarray[Any, Any], destination: np.ndar
         marked = np.zeros(raw.size, np.bool_)
         marked[whither.begin : whither.begin + source.nbytes] = left[whence.begin : whence.begin + source.nbytes]
         mark_again(raw, marked)
-    return RankCopy(whence.rank, whither.rank, source.nbytes, runs_before)
+    return RankCopy(whence.rank, whither.rank, whence.offset, whither.offset, source.nbytes, runs_before)
 
 
 def _part(heap: SymmetricHeap, given: Any, role: str) -> _HeapPart:

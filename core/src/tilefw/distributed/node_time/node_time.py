@@ -111,7 +111,7 @@ def _add_copies(replay: Replay, chip: ChipTiming, node: DeviceNode, runs: int) -
     """The copies that came behind so many runs. Starting one takes the host as long as starting a launch."""
     for one in node.copies:
         if one.runs_before == runs:
-            replay.copy(one.source, one.destination, one.nbytes, chip.launch_seconds * 1e6)
+            replay.copy(one, chip.launch_seconds * 1e6)
 
 
 def _ranks(ranks: Sequence[int], replay: Replay) -> tuple[RankTime, ...]:

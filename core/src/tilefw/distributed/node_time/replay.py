@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Literal
 
+from tilefw.distributed.engine_copies import RankCopy
 from tilefw.distributed.links.flows import LinkTransfer, Network
 from tilefw.distributed.links.system import System
 from tilefw.distributed.node_time.communication import CommunicationEvent
@@ -79,6 +80,7 @@ class Replay:
         self._cycle, self._gap = 1e6 / clock_hz, workgroup_cycles
         self._ended: dict[int, LinkTransfer] = {}
         self._copied: dict[int, list[LinkTransfer]] = defaultdict(list)
+        self._copies: list[tuple[RankCopy, LinkTransfer]] = []
         self._launches = 0
         self._seen: list[_Seen] = []
         self._changed: dict[int, dict[_Identity, list[_Change]]] = defaultdict(lambda: defaultdict(list))
@@ -104,18 +106,23 @@ class Replay:
         ended = tuple(ends.values()) or (begun,)
         self._ended[rank] = self._step(stream, 0.0, "launch", rank, None, ended, "end", behind=begun)
 
-    def copy(self, source: int, destination: int, nbytes: int, launch_us: float) -> None:
-        """A copy by an engine of the source's rank, behind the launches of both ranks and behind the engine's copies so far."""
-        ended = tuple(self._ended[rank] for rank in (source, destination) if rank in self._ended)
-        begun = self._step(self.network.agent("start of a copy"), launch_us, "launch", source, None, ended, "start")
-        way = (-1, source, -1, False)
+    def copy(self, one: RankCopy, launch_us: float) -> None:
+        """A copy by an engine of the source's rank, behind the launches of both ranks, behind the engine's copies so far and behind
+        those of other engines whose bytes it needs."""
+        ranks = one.source, one.destination
+        before = tuple(self._ended[rank] for rank in ranks if rank in self._ended)
+        begun = self._step(self.network.agent("start of a copy"), launch_us, "launch", one.source, None, before, "start")
+        way = (-1, one.source, -1, False)
         if way not in self._ways:
-            self._ways[way] = self.network.agent(f"rank {source} copy engine")
+            self._ways[way] = self.network.agent(f"rank {one.source} copy engine")
+        others = [(earlier, made) for earlier, made in self._copies if earlier.source != one.source]
+        awaited = (begun, *(made for earlier, made in others if one.is_behind(earlier)))
         made = self._step(
-            self._ways[way], float(nbytes), "transfers", source, None, (begun,), "copy", latency=self._latency,
-            ports=self._fabric.path(source, destination), peer=destination,
+            self._ways[way], float(one.nbytes), "transfers", one.source, None, awaited, "copy", latency=self._latency,
+            ports=self._fabric.path(*ranks), peer=one.destination,
         )
-        for rank in (source, destination):
+        self._copies.append((one, made))
+        for rank in ranks:
             self._copied[rank].append(made)
 
     def play(self) -> float:

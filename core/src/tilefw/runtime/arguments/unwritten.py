@@ -71,9 +71,11 @@ def unwritten(raw: np.ndarray) -> np.ndarray | None:
 
 
 def mark_again(raw: np.ndarray, left: np.ndarray) -> None:
-    """Of an array's memory those bytes count as unwritten, by groups of eight, of which another process has said so."""
+    """Of an array's memory those groups of eight bytes count as unwritten that are `left` so as a whole: one of which a part was
+    written keeps what it holds."""
     groups = _groups(raw)
-    groups[...] = np.where(left[: groups.size * _GROUP : _GROUP], _pattern(groups.size), groups)
+    whole = left[: groups.size * _GROUP].reshape(-1, _GROUP).all(axis=1)
+    groups[...] = np.where(whole, _pattern(groups.size), groups)
 
 
 @contextmanager
