@@ -1,21 +1,44 @@
-"""Atomics of lane IR in NumPy: the accesses of a workgroup one after the other, in an order that lowered code must not rely on."""
+"""Atomics of lane IR in NumPy, also of all ranks' copies at once: one access after the other, each as its kind says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from tilefw.api.dtypes import DType
-from tilefw.simt.lane.atomics import CAS
+from tilefw.simt.lane.atomics import CAS, MULTICAST, MULTICAST_LOADS
+from tilefw.testing.lane_memory import LaneGlobalMemory
 from tilefw.tile import numbers
 from tilefw.tile.reference.value import Array
 
 Step = Callable[[Array, Array, Array], Array]  # of the old value, the operand and what is expected, in raw bytes
 
 
-def step(kind: str, dtype: DType) -> Step:
+def access(memory: LaneGlobalMemory, kind: str, dtype: DType, at: int, operand: Array, expected: Array) -> Array:
+    """Make one of an element whose bytes are `operand`; the bytes that were there, of all ranks' copies those of the last one."""
+    places, size = memory.copies(at) if kind in MULTICAST else (at,), len(operand)
+    found = [memory.read(np.array([place]), size)[0] for place in places]
+    if kind in MULTICAST_LOADS:
+        return _over_ranks(MULTICAST_LOADS[kind], dtype, found)
+    change = _step(kind.removeprefix("multicast_"), dtype)
+    for place, old in zip(places, found, strict=True):
+        memory.write(np.array([place]), change(old, operand, expected).reshape(1, size))
+    return found[-1]
+
+
+def _over_ranks(kind: str, dtype: DType, found: Sequence[Array]) -> Array:
+    """What the copies hold, combined: floats are added up exactly and rounded once."""
+    if kind == "add" and dtype.is_float:
+        total = np.sum([numbers.from_bytes(one, dtype) for one in found], axis=0)
+        return numbers.to_bytes(numbers.round_to(total, dtype), dtype)
+    step = _step(kind, dtype)
+    return reduce(lambda before, more: step(before, more, more), found)
+
+
+def _step(kind: str, dtype: DType) -> Step:
     """What memory becomes."""
     if kind == CAS:
         return lambda old, new, expected: new if np.array_equal(old, expected) else old
@@ -61,5 +84,6 @@ _ORDERED: dict[str, Callable[[Array], int]] = {
 }
 _COMPARISONS = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 _ROWS: dict[str, Callable[[Any, Any], Any]] = {
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "xchg": lambda _, operand: operand,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    **dict.fromkeys(("xchg", "store"), lambda _, operand: operand),
 }

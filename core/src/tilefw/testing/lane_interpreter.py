@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilefw.api.device import DescribedArray
 from tilefw.api.integers import round_up
 from tilefw.copy_descriptors import CopyDescriptor
+from tilefw.multicast_window import MulticastWindow
 from tilefw.simt import lane
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.lane.memory import AccessOp
@@ -43,12 +44,16 @@ __all__ = ["LaneFault", "run"]
 _WORD = 0xFFFFFFFF
 
 
-def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[int, ...], machine: LaneMachine) -> None:
-    """Execute a lowered kernel for every workgroup of `grid`; pointer arguments are C-contiguous arrays, written in place."""
+def run(
+    function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[int, ...], machine: LaneMachine,
+    multicast: MulticastWindow | None = None,
+) -> None:
+    """Execute a lowered kernel for every workgroup of `grid`; pointer arguments are C-contiguous arrays, written in place, or
+    addresses: the k-th array begins at (k + 1) << 40, << 24 on chips of 32 bits. Addresses of `multicast` stand for its copies."""
     buffers = [a for a in arguments if isinstance(a, np.ndarray)]
     if not all(b.flags.c_contiguous for b in buffers):
         raise ValueError("the lane interpreter takes C-contiguous arrays")
-    memory = LaneGlobalMemory(buffers, 40 if machine.chip.pointer_bits == 64 else 24)
+    memory = LaneGlobalMemory(buffers, 40 if machine.chip.pointer_bits == 64 else 24, multicast)
     x, y, z = (*grid, 1, 1, 1)[:3]
     descriptors = lane_bulk_copies.descriptors(function, arguments, memory)
     parameters = [parameter for parameter in function.body.block.args if parameter not in descriptors]
@@ -60,6 +65,8 @@ def run(function: FuncOp, arguments: Sequence[Array | int | float], grid: tuple[
             if isinstance(value, np.ndarray):
                 workgroup.values[parameter] = np.array([memory.address(index)])
                 index += 1
+            elif types.is_pointer(parameter.type):
+                workgroup.values[parameter] = np.array([value])
             else:
                 workgroup.values[parameter] = lane_values.typed_constant(value, parameter.type)
         workgroup.block(function.body.block)
@@ -226,7 +233,7 @@ class _Workgroup:
     def atomic_once(self, op: lane.AtomicOp) -> Array:
         """The accesses of all threads; what they found."""
         dtype, (n,), address = types.dtype_of(op.accessed), types.shape_of(op.accessed), op.part("address")
-        compare, size, change = op.part("compare"), dtype.storage_bits // 8, lane_atomics.step(op.kind, dtype)
+        compare, size = op.part("compare"), dtype.storage_bits // 8
         assert address is not None
         raw = element_bytes(self.threads(self.values[op.value]), dtype, n)
         expected = raw if compare is None else element_bytes(self.threads(self.values[compare]), dtype, n)
@@ -235,10 +242,8 @@ class _Workgroup:
             k, begin = i // op.width, i * size
             at = self.addresses(address, op.slots[k], op.immediates[k]) + i % op.width * size
             for row in np.flatnonzero(self.mask(op, k))[::-1]:
-                old = self.memory.read(at[row : row + 1], size)[0]
-                found[row, begin : begin + size] = old
-                new = change(old, raw[row, begin : begin + size].copy(), expected[row, begin : begin + size])
-                self.memory.write(at[row : row + 1], new.reshape(1, size))
+                given = (each[row, begin : begin + size].copy() for each in (raw, expected))
+                found[row, begin : begin + size] = lane_atomics.access(self.memory, op.kind, dtype, int(at[row]), *given)
         return numbers.from_bytes(found.reshape(-1), dtype).reshape(self.machine.threads, n)
 
     def alloc(self, op: lane.AllocOp) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilefw.api.dtypes import DType
+from tilefw.multicast_window import MulticastWindow
 from tilefw.tile import numbers
 from tilefw.tile.reference.value import Array
 
@@ -24,15 +25,23 @@ class LaneFault(AssertionError):
 
 
 class LaneGlobalMemory:
-    """Buffers by index; buffer k owns the addresses from (k + 1) << `slot_bits`."""
+    """Buffers by index; buffer k owns the addresses from (k + 1) << `slot_bits`. Those of `multicast` are nobody's: each stands for
+    one place of several copies."""
 
-    def __init__(self, buffers: Sequence[Array], slot_bits: int) -> None:
+    def __init__(self, buffers: Sequence[Array], slot_bits: int, multicast: MulticastWindow | None = None) -> None:
         self.buffers = [b.reshape(-1).view(np.uint8) for b in buffers]
         self.slot_bits = slot_bits
+        self.multicast = multicast
 
     def address(self, index: int) -> int:
         """Where buffer `index` begins."""
         return (index + 1) << self.slot_bits
+
+    def copies(self, address: int) -> tuple[int, ...]:
+        """The places for which a multicast address stands."""
+        if self.multicast is None or not self.multicast.holds(address):
+            raise LaneFault(f"{address:#x} is no multicast address")
+        return tuple(address + distance for distance in self.multicast.distances)
 
     def read(self, addresses: Array, count: int) -> Array:
         """`count` bytes at each address, as (addresses, count)."""
