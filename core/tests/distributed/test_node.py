@@ -225,6 +225,15 @@ def test_a_check_that_is_not_made_of_launches_at_once_is_refused_by_name(monkeyp
         node.launch(kernels.exchange_kernel, (1,), flags, 2, 0, node.heap_bases, RANKS=2, BLOCK=16, checks="default,races")
 
 
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80"])
+@pytest.mark.parametrize("checks", ["undefined_elements", "default,program", "bounds,uninitialised_host"])
+def test_checks_of_programs_are_refused(target, checks):
+    node = tilefw.node(target, 2)
+    flags = node.zeros((2,), "int32")
+    with pytest.raises(tilefw.UsageError, match="is not made of launches at once"):
+        node.launch(kernels.exchange_kernel, (1,), flags, 2, 0, node.heap_bases, RANKS=2, BLOCK=16, checks=checks)
+
+
 def test_kernels_of_the_language_for_many_devices_find_their_rank():
     @tilefw.jit
     def which(result):

@@ -30,6 +30,7 @@ from tilefw.runtime.arguments.arrays import HostArray, storages
 from tilefw.runtime.arguments.binding import Bound
 from tilefw.runtime.arguments.unwritten import unwritten
 from tilefw.runtime.bug_guard import guarded
+from tilefw.runtime.checks.program_checks import UNINITIALISED
 from tilefw.runtime.device_abilities import ForgettingDevice, PlacingDevice
 from tilefw.runtime.executor import Executor
 from tilefw.runtime.launch_site import LaunchSite, site
@@ -115,7 +116,9 @@ def joint_device(executor: Executor, target: str, heap: SymmetricHeap) -> JointD
 
 
 def _options(where: LaunchSite, device: JointDevice, seed: int, number: int) -> LaunchOptions:
-    named = where.resolved.named_checks & where.checks - device.joint_checks
+    # Nobody follows the values of programs that run at once; what the host has not written is found as memory that is not initialised.
+    followed = where.of_program - ({UNINITIALISED} if "initialisation" in where.checks & device.joint_checks else frozenset())
+    named = where.resolved.named_checks & where.checks - device.joint_checks | followed
     if named:
         raise UsageError(
             f"the check `{min(named)}` is not made of launches at once by the {where.executor.device.executor} executor of "
