@@ -73,10 +73,8 @@ class Replay:
         self.steps: list[ReplayedStep] = []
         self._fabric = system.fabric(self.network, ranks)
         self._latency = system["link_latency"]
-        self._switch = tuple(
-            [self.network.port(f"rank {rank} multicast {word}", system["switch_rate"]) for rank in range(ranks)]
-            if "switch_rate" in system else [] for word in ("in", "out")
-        )
+        words = ("in", "out") if "switch_rate" in system else ()  # of every rank at once, and so one port for all of theirs
+        self._switch = [(self.network.port(f"multicast {word}", system["switch_rate"]),) for word in words] or [(), ()]
         self._cycle, self._gap = 1e6 / clock_hz, workgroup_cycles
         self._ended: dict[int, LinkTransfer] = {}
         self._copied: dict[int, list[LinkTransfer]] = defaultdict(list)

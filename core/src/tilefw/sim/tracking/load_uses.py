@@ -32,8 +32,9 @@ from tilefw.sim.program import (
 Carried = frozenset[tuple[int, Guard | None]]
 """Registers that have the value: in all lanes (None), or only in those where a guard does not hold."""
 _DATA_OF_STORE = 2  # store(space, address, values): position of the values
-_DECIDES = frozenset({"load", "load_reserved", "store_conditional", "atomic", "copy_async", "require", "trap",
-    "multicast_load", "multicast_store", "multicast_atomic",
+_DECIDES = frozenset({
+    "load", "load_reserved", "store_conditional", "atomic", "copy_async", "require", "trap", "multicast_load", "multicast_store",
+    "multicast_atomic",
 })
 
 
