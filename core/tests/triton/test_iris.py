@@ -98,6 +98,7 @@ def receive(target, flag, result, BLOCK: tl.constexpr):
 def run(rank, ranks, url):
     dist.init_process_group("nccl", init_method=url, rank=rank, world_size=ranks, device_id=torch.device(f"cuda:{rank}"))
     torch.cuda.set_device(rank)
+    torch.ones(1 << 20).exp()
     shmem = iris.iris(1 << 20)
     source, target = shmem.randn(64, device="cuda", dtype=torch.float32), shmem.zeros(64, dtype=torch.bfloat16)
     flag, result = shmem.zeros((1,)), torch.zeros(64, device="cuda")
@@ -113,8 +114,16 @@ def run(rank, ranks, url):
     iris.finish()
 
 if __name__ == "__main__":
+    torch.ones(1 << 20).exp()  # by threads that no started process has
     torch.multiprocessing.spawn(run, args=(2, sys.argv[1]), nprocs=2)
 '''
+
+
+@pytest.mark.parametrize(("ranks", "told"), [("0", "TFW0911"), ("2", "TFW0780")])
+def test_what_cannot_be_started_is_told_without_a_traceback(ranks: str, told: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tilefw.triton.iris", "--ranks", ranks, str(tmp_path), "program.py"]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert ran.returncode != 0 and ran.stderr.startswith(f"error[{told}]") and "Traceback" not in ran.stderr
 
 
 def test_programs_run_as_processes_with_their_own_host_code(checkout: Path) -> None:

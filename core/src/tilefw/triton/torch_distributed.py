@@ -7,6 +7,7 @@ has one device, which its program calls by the process's number on the machine (
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -52,5 +53,7 @@ def _start(
 
 
 def _numbered(fn: Any, processes: int, number: int, *args: Any) -> None:
+    # The threads of PyTorch's operations are not there in a process that was forked, whose operations would wait for them for ever.
+    importlib.import_module("torch").set_num_threads(1)
     os.environ[LOCAL_RANK], os.environ[LOCAL_WORLD_SIZE] = str(number), str(processes)
     fn(number, *args)

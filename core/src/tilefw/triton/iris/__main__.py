@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from tilefw.api.errors import KernelError
+from tilefw.cli.arguments import Parser, positive
+
 
 def run(words: list[str]) -> int:
     """The exit code of the program, of all processes the first that is none of success."""
-    parser = argparse.ArgumentParser(prog="python -m tilefw.triton.iris", description=__doc__)
-    parser.add_argument("--ranks", type=int, metavar="N", help="start N processes (default: the environment names the rank)")
+    parser = Parser(prog="python -m tilefw.triton.iris", description=__doc__)
+    parser.add_argument("--ranks", type=positive, metavar="N", help="start N processes (default: the environment names the rank)")
     parser.add_argument("checkout", metavar="CHECKOUT", help="where Iris's repository is")
     parser.add_argument("program", metavar="PROGRAM", help="a file that imports iris")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
@@ -33,9 +37,11 @@ def run(words: list[str]) -> int:
 
 
 def _start(ranks: int, words: list[str]) -> int:
-    """The processes of all ranks, which find each other by the number of this one."""
+    """The processes of all ranks, which find each other by a port that nobody has, as PyTorch's own groups do."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     known = {**os.environ, "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1"}
-    known["MASTER_PORT"] = str(os.getpid())
+    known["MASTER_PORT"] = str(port)
     command = [sys.executable, "-m", "tilefw.triton.iris", *words]
     started = [
         subprocess.Popen(command, env={**known, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(ranks)
@@ -45,4 +51,8 @@ def _start(ranks: int, words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    try:
+        sys.exit(run(sys.argv[1:]))
+    except KernelError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
