@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -12,10 +15,12 @@ import node_kernels
 import numpy as np
 
 import tilefw
+import tilefw.language as tl
+from tilefw.distributed.node import DeviceNode
 from tilefw.distributed.process_group.group_node import ProcessGroupNode
 from tilefw.kernels.distributed.all_reduce import all_reduce
 
-_BLOCK = 64
+_BLOCK, _N = 64, 200
 
 
 def told(what: Callable[[], Any]) -> str:
@@ -34,16 +39,22 @@ def reduce(node: ProcessGroupNode) -> Any:
     return np.array_equal(result[node.rank], node.all_reduce(x)[node.rank]), node.results[-1].checks
 
 
+def arrays_of_messages(node: DeviceNode) -> tuple[Any, ...]:
+    """A buffer and flags of the node, and arrays of the process itself."""
+    return node.empty((_N,), name="buffer"), node.zeros((4,), "int32"), np.arange(_N, dtype=np.float32), np.zeros(_N, np.float32)
+
+
+def message(node: DeviceNode, rank: int, buffer: Any, flags: Any, source: np.ndarray, result: np.ndarray) -> tuple[Any, ...]:
+    """The launch of a rank: 0 sends, 1 receives."""
+    if rank == 0:
+        return 0, node_kernels.producer, (4,), (source, buffer, flags, _N, 0, 1, node.heap_bases, _BLOCK), {"checks": "all"}
+    return 1, node_kernels.consumer, (4,), (buffer, flags, result, _N, _BLOCK), {"checks": "all"}
+
+
 def pass_messages(node: ProcessGroupNode, seed: int = 3) -> Any:
     """Different kernels; arrays of the process itself, of which rank 1's result is one."""
-    n = 200
-    buffer, flags = node.empty((n,), name="buffer"), node.zeros((4,), "int32")
-    source, result = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
-    if node.rank == 0:
-        mine = (0, node_kernels.producer, (4,), (source, buffer, flags, n, 0, 1, node.heap_bases, _BLOCK))
-    else:
-        mine = (1, node_kernels.consumer, (4,), (buffer, flags, result, n, _BLOCK))
-    node.run([(*mine, {"checks": "all"})], seed=seed)
+    buffer, flags, source, result = arrays_of_messages(node)
+    node.run([message(node, node.rank, buffer, flags, source, result)], seed=seed)
     node.barrier()
     return buffer[1].tolist() == source.tolist(), result.tolist() == (2 * source * node.rank).tolist()
 
@@ -58,17 +69,32 @@ def launch_alone(node: ProcessGroupNode) -> Any:
     return x[0][0], x[1][0]
 
 
+@tilefw.jit
+def print_and_add(x, value, at):
+    tl.device_print("x", tl.load(x))
+    tl.store(x + at, tl.load(x + at) + value)
+
+
 def launch_twice_or_once(node: ProcessGroupNode) -> Any:
     """Rank 1 launches something of its own before the kernel for which rank 0's waits."""
     flags, result = node.zeros((1,), "int32"), node.zeros((8,))
-    source = np.ones(8, np.float32)
-    if node.rank == 1:
-        node.run([(1, node_kernels.add_to_first, (1,), (source, 5))])
-        node.run([(1, node_kernels.producer, (1,), (source, result, flags, 8, 1, 0, node.heap_bases, 8))])
-    else:
-        node.run([(0, node_kernels.consumer, (1,), (result, flags, result, 8, 8))])
+    source, printed = np.ones(8, np.float32), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        if node.rank == 1:
+            node.run([(1, print_and_add, (1,), (source, 5, 0))])
+            node.run([(1, node_kernels.producer, (1,), (source, result, flags, 8, 1, 0, node.heap_bases, 8))])
+        else:
+            node.run([(0, node_kernels.consumer, (1,), (result, flags, result, 8, 8))])
     node.barrier()
-    return result[0][0], node.results[0].kernels
+    return result[0][0], printed.getvalue()
+
+
+def print_and_fail(node: ProcessGroupNode) -> Any:
+    """Rank 0's kernel prints, then leaves its array; rank 1 waits."""
+    x, printed = node.zeros((8,)), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        said = told(lambda: node.run([(0, print_and_add, (1,), (x, 5, 1 << 20))]))
+    return said.partition(" ")[0], printed.getvalue()
 
 
 def read_nothing(node: ProcessGroupNode) -> Any:
@@ -110,7 +136,8 @@ def differ(node: ProcessGroupNode) -> Any:
         told(lambda: node.barrier() if node.rank else node.all_gather_object(1)),
         told(lambda: node.launch(node_kernels.add_to_first, (1,), x, 1, seed=node.rank)),
         told(lambda: node.launch(node_kernels.add_to_first, (1,), *([x, 1] if node.rank == 0 else [x]))),
-        told(lambda: node.zeros((8,))),
+        told(lambda: node.zeros((8,), name=f"of rank {node.rank}")),
+        told(lambda: node.zeros((8,)) if node.rank else node.empty((8,))),
     ]
 
 
@@ -163,16 +190,21 @@ def again_and_again(rank: int, ranks: int, place: str) -> list[int]:
 
 
 def of_torch(rank: int, ranks: int, store: str) -> Any:
-    """PyTorch's group says which rank it is; tensors are arguments, on the heap and elsewhere."""
+    """PyTorch's group says which rank it is, but not of how many machines; tensors are arguments, on the heap and elsewhere."""
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    other_size = told(lambda: tilefw.init_process_group("reference", world_size=3))
+    os.environ["LOCAL_WORLD_SIZE"] = "1"
+    several = told(lambda: tilefw.init_process_group("reference"))
+    del os.environ["LOCAL_WORLD_SIZE"]
     with tilefw.init_process_group("reference") as node, node.as_device():
         x, result = torch.from_numpy(node.array(np.full(8, float(rank), np.float32))[node.rank]), torch.zeros(2, 8)
         bases = torch.from_numpy(node.heap_bases)
         for peer in range(2):
             node_kernels.load_kernel[(1,)](x, result[peer], 8, node.rank, (node.rank + peer) % 2, bases, 8)
     dist.destroy_process_group()
-    return result[:, 3].tolist()
+    found = re.search(r"world_size is.*ranks", other_size), re.search(r"1 of 2 ranks are on this machine", several)
+    return tuple(one and one[0] for one in found), result[:, 3].tolist()

@@ -14,8 +14,17 @@ import pytest
 import tilefw
 from tilefw.distributed.process_group.environment import Membership
 
-FORK = multiprocessing.get_context("fork")  # the test's own process has loaded everything
+FORK = multiprocessing.get_context("fork")  # the test's own process has loaded and compiled everything
 _PLACES = Path("/proc/net/unix")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded() -> None:
+    """What every process would load again before its first launch, and compile: most of the time of these tests."""
+    for target in ("reference", "nvidia-sm80"):
+        node = tilefw.node(target, 2)
+        own = programs.arrays_of_messages(node)
+        node.run([programs.message(node, rank, *own) for rank in node.ranks])
 
 
 def _member(
@@ -73,7 +82,11 @@ def test_a_rank_that_waits_elsewhere_lets_another_one_launch() -> None:
 
 
 def test_a_rank_that_launches_more_often_is_waited_for() -> None:
-    assert [total for total, _ in start(programs.launch_twice_or_once)] == [12, 12]
+    assert start(programs.launch_twice_or_once) == [(12, ""), (12, "pid (0, 0, 0) idx () x: 1.000000\n")]
+
+
+def test_what_a_kernel_printed_before_it_failed_is_written_by_its_rank() -> None:
+    assert start(programs.print_and_fail) == [("TFW0441", "pid (0, 0, 0) idx () x: 0.000000\n"), ("TFW0441", "")]
 
 
 def test_findings_are_those_of_every_rank_and_the_group_goes_on() -> None:
@@ -97,12 +110,13 @@ def test_races_between_processes_are_told() -> None:
 
 
 def test_ranks_that_do_not_do_the_same_are_told_so() -> None:
-    for shape, meeting, seed, arguments, right in start(programs.differ):
+    for shape, meeting, seed, arguments, right, unwritten in start(programs.differ):
         assert shape.startswith("TFW0872") and "rank 1 allocates float32[9], rank 0 allocates float32[8]" in shape
         assert meeting.startswith("TFW0882") and "rank 1 is at a barrier, rank 0 is at all_gather_object" in meeting
         assert seed.startswith("TFW0882") and "0 on rank 0, 1 on rank 1" in seed
         assert "value" in arguments and arguments != "nothing"
         assert right == "nothing"
+        assert "rank 1 allocates float32[8], rank 0 allocates unwritten float32[8]" in unwritten
 
 
 @pytest.mark.parametrize(("how", "word"), [
@@ -173,4 +187,5 @@ def test_a_program_has_groups_one_after_the_other() -> None:
 
 def test_ranks_of_pytorchs_own_group_are_those_of_the_node(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    assert start(programs.of_torch, str(tmp_path / "store"), grouped=False) == [[0.0, 1.0], [1.0, 0.0]]
+    several = "world_size is 3, and PyTorch's group has 2 ranks", "1 of 2 ranks are on this machine"
+    assert start(programs.of_torch, str(tmp_path / "store"), grouped=False) == [(several, [0.0, 1.0]), (several, [1.0, 0.0])]

@@ -10,9 +10,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilefw.api.errors import InternalError, KernelError, LaunchError
 from tilefw.distributed.findings import JointDeadlock
@@ -32,6 +32,14 @@ from tilefw.runtime.compilation.compiler import CompiledArtifact
 
 BEAT = 5.0  # seconds between signs of life to who waits
 _MARGIN = 0.01  # seconds by which who is late is looked for late
+
+
+class _Execution(NamedTuple):
+    """Launches that ran at once: the ranks' memory after them, and their result or what ended them all."""
+
+    unpacked: Mapping[int, Unpacked]
+    result: JointResult | None
+    error: KernelError | None
 
 
 class Coordinator:
@@ -151,6 +159,8 @@ class Coordinator:
         def finish() -> None:
             self._running = False
             self._since = time.monotonic()
+            if self._error is not None:  # the ranks were told meanwhile: what they ask for now is something else
+                return
             for rank, outcome in sorted(outcomes.items(), reverse=True):  # rank 0 last, as in `_send_all`
                 self._answer([rank], outcome)
 
@@ -158,39 +168,38 @@ class Coordinator:
         os.write(self._wake, b"!")
 
     def _outcomes(self, requests: Mapping[int, RankRequest]) -> Mapping[int, RankOutcome]:
-        """By rank: of an error all are told, else those whose launches have ended and those who waited for no more than that."""
+        """By rank: all are told of an error, with what their kernels printed before; else those whose launches have ended, and who
+        waited for no more than that."""
         try:
-            seeds = {rank: request.seed for rank, request in requests.items() if request.launches}
-            if len(set(seeds.values())) > 1:
-                said = ", ".join(f"{seed} on rank {rank}" for rank, seed in sorted(seeds.items()))
-                raise LaunchError(f"launches at once have one seed: {said}", code="TFW0882")
-            unpacked = {
-                rank: Unpacked(request.launches, request.luggage, self._node, self._memory, self._known)
-                for rank, request in sorted(requests.items())
+            unpacked, result, error = self._executed(requests, _seed(requests))
+            return {
+                rank: RankOutcome(result, mine.changes(), error=error) for rank, mine in unpacked.items()
+                if error is not None or requests[rank].launches or requests[rank].meeting is None
             }
-            over, result = self._executed(unpacked, next(iter(seeds.values())))
         except (KernelError, InternalError) as error:
             return dict.fromkeys(requests, RankOutcome(error=error))
         except BaseException as error:  # whoever waits must hear of it
             return dict.fromkeys(requests, RankOutcome(error=InternalError(f"launches of a group failed: {error!r}")))
-        return {
-            rank: RankOutcome(result, mine.changes()) for rank, mine in unpacked.items()
-            if rank in over and (requests[rank].launches or requests[rank].meeting is None)
-        }
 
-    def _executed(self, unpacked: Mapping[int, Unpacked], seed: int) -> tuple[Collection[int], JointResult]:
-        """Run all launches: the ranks that go on, and the result. Where some wait for what a rank may launch next, whose launches
-        have ended: those alone, as they might have run before the others began."""
+    def _executed(self, requests: Mapping[int, RankRequest], seed: int) -> _Execution:
+        """Run all launches. Where some wait for what a rank may launch next, whose launches have ended: those alone, as they might
+        have run before the others began."""
+        every = self._execute(requests, seed)
+        if isinstance(every.error, JointDeadlock) and every.error.ended:
+            alone = self._execute({rank: requests[rank] for rank in sorted(every.error.ended)}, seed)
+            return alone if alone.error is None else every  # where they need the others, they had no other way to end
+        return every
+
+    def _execute(self, requests: Mapping[int, RankRequest], seed: int) -> _Execution:
+        unpacked = {
+            rank: Unpacked(request.launches, request.luggage, self._node, self._memory, self._known)
+            for rank, request in sorted(requests.items())
+        }
         try:
-            return unpacked.keys(), self._node.execute([one for mine in unpacked.values() for one in mine.launches], seed)
-        except JointDeadlock as deadlock:
-            if not deadlock.ended:
-                raise
-            fresh = {rank: unpacked[rank] for rank in sorted(deadlock.ended)}
-            try:
-                return fresh.keys(), self._node.execute([one for mine in fresh.values() for one in mine.launches], seed)
-            except KernelError:  # they need the others, and so had no other way to end
-                raise deadlock from None
+            result = self._node.execute([one for mine in unpacked.values() for one in mine.launches], seed)
+        except KernelError as error:
+            return _Execution(unpacked, None, error)
+        return _Execution(unpacked, result, None)
 
     def _release(self) -> None:
         """Nobody launches: who waits for launches alone goes on, and all who have come to one meeting have met."""
@@ -237,3 +246,12 @@ class Coordinator:
         for rank in sorted(ranks, reverse=True):
             with contextlib.suppress(OSError):  # one that has ended is heard of as such
                 self._connections[rank].send(message)
+
+
+def _seed(requests: Mapping[int, RankRequest]) -> int:
+    """That of the launches. Raises LaunchError TFW0882 where they have several."""
+    seeds = {rank: request.seed for rank, request in requests.items() if request.launches}
+    if len(set(seeds.values())) > 1:
+        said = ", ".join(f"{seed} on rank {rank}" for rank, seed in sorted(seeds.items()))
+        raise LaunchError(f"launches at once have one seed: {said}", code="TFW0882")
+    return next(iter(seeds.values()))

@@ -43,16 +43,12 @@ def membership(rank: int | None, world_size: int | None, init_method: str | None
     torch_group = sys.modules.get("torch.distributed")
     torch_has_one = torch_group is not None and torch_group.is_available() and torch_group.is_initialized()
     if torch_has_one and rank is None and init_method is None:
-        return _of_torch(torch_group)
+        return _of_torch(torch_group, world_size)
     found = os.environ
-    local, world = found.get("LOCAL_WORLD_SIZE"), found.get("WORLD_SIZE")
-    if rank is None and local is not None and local != world:
-        raise UnsupportedError(
-            f"{local} of {world} ranks are on this machine: the heaps of a group are in one machine's memory", code="TFW0880",
-            help="start all ranks on one machine: torchrun --nproc-per-node=N",
-        )
     number = _number("RANK", rank, found)
     ranks = _number("WORLD_SIZE", world_size, found)
+    if rank is None:
+        _check_machine(ranks)
     if not 1 <= ranks <= MOST_RANKS:
         raise UsageError(f"a group has from 1 to {MOST_RANKS} ranks, not {ranks}", code="TFW0880")
     if not 0 <= number < ranks:
@@ -60,11 +56,25 @@ def membership(rank: int | None, world_size: int | None, init_method: str | None
     return Membership(number, ranks, _place(init_method, found))
 
 
-def _of_torch(group: Any) -> Membership:
+def _check_machine(ranks: int) -> None:
+    """Whether as many as there are were started on this machine, where torchrun says how many were."""
+    local = os.environ.get("LOCAL_WORLD_SIZE", str(ranks))
+    if local != str(ranks):
+        raise UnsupportedError(
+            f"{local} of {ranks} ranks are on this machine: the heaps of a group are in one machine's memory", code="TFW0880",
+            help="start all ranks on one machine: torchrun --nproc-per-node=N",
+        )
+
+
+def _of_torch(group: Any, world_size: int | None) -> Membership:
     """As PyTorch's group has it, which also carries a name to all ranks that no other program has."""
+    ranks = group.get_world_size()
+    if world_size not in (None, ranks):
+        raise UsageError(f"world_size is {world_size}, and PyTorch's group has {ranks} ranks", code="TFW0880")
+    _check_machine(ranks)
     name = [uuid.uuid4().hex]
     group.broadcast_object_list(name, src=0)
-    return Membership(group.get_rank(), group.get_world_size(), f"PyTorch's group {name[0]}")
+    return Membership(group.get_rank(), ranks, f"PyTorch's group {name[0]}")
 
 
 def _number(name: str, given: int | None, found: Mapping[str, str]) -> int:

@@ -234,8 +234,9 @@ class ProcessGroupNode(DeviceNode):
         with contextlib.ExitStack() as stack:
             for one in ready:
                 stack.enter_context(printing(one.made.compiled.artifact, one.made.entry, one.made.args))
-            outcome = self._wait_for(RankRequest(packed.launches, packed.luggage, seed))
+            outcome = self._come_of(RankRequest(packed.launches, packed.luggage, seed))
             packed.unpack(outcome.luggage)
+            self._check(outcome)
         return outcome.result or JointResult((), (), (), frozenset())
 
     # --- what is said to rank 0 ------------------------------------------------------------------------------------------------
@@ -245,6 +246,16 @@ class ProcessGroupNode(DeviceNode):
 
     def _wait_for(self, request: RankRequest) -> RankOutcome:
         """What comes of a request. Raises the error that has come of it."""
+        outcome = self._come_of(request)
+        self._check(outcome)
+        return outcome
+
+    def _check(self, outcome: RankOutcome) -> None:
+        if outcome.error is not None:
+            raise self._told(outcome.error)
+
+    def _come_of(self, request: RankRequest) -> RankOutcome:
+        """What comes of a request, be it an error. Raises LaunchError TFW0881 where nothing can."""
         if os.getpid() != self._process or self._connection.closed:
             raise LaunchError("this process has left the group, or is a child of a rank's", code="TFW0881")
         outcome: Any = StillWaiting()
@@ -257,8 +268,6 @@ class ProcessGroupNode(DeviceNode):
                 outcome = self._connection.recv()
         except (EOFError, OSError):
             raise self._told(ended(0, "its process, which simulates all ranks, is no more")) from None
-        if outcome.error is not None:
-            raise self._told(outcome.error)
         return outcome
 
     def _told(self, error: Any) -> Any:

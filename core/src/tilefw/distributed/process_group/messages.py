@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tilefw.api.errors import InternalError, KernelError
@@ -23,10 +23,10 @@ class NodeSettings:
 
     def difference(self, other: NodeSettings) -> str | None:
         """The first setting that differs, with both values; None where all are the same."""
-        for field in fields(self):
-            mine, others = getattr(self, field.name), getattr(other, field.name)
+        for setting in fields(self):
+            mine, others = getattr(self, setting.name), getattr(other, setting.name)
             if mine != others:
-                return f"{field.name} is {mine}, and {others} on rank 0"
+                return f"{setting.name} is {mine}, and {others} on rank 0"
         return None
 
 
@@ -54,15 +54,15 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class SymmetricAllocation:
-    """A symmetric array that all ranks make together."""
+    """A symmetric array that all ranks make together. Messages name it as rank 0 does."""
 
     shape: tuple[int, ...]
     dtype: str
-    name: str | None
+    name: str | None = field(compare=False)
     unwritten: bool
 
     def __str__(self) -> str:
-        return f"allocates {self.dtype}{list(self.shape)}"
+        return f"allocates {'unwritten ' * self.unwritten}{self.dtype}{list(self.shape)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class RankRequest:
 @dataclass(frozen=True, slots=True)
 class RankOutcome:
     """What a rank has waited for: the result of launches and the rank's own memory after them, or what all ranks brought. With an
-    `error` that is `final` there is nothing more to wait for."""
+    `error` the memory is that in which kernels print; where it is `final` there is nothing more to wait for."""
 
     result: JointResult | None = None
     luggage: tuple[Luggage | None, ...] = ()

@@ -56,8 +56,9 @@ class MeetingPlace:
                     connection.send(Refusal(error))
             raise
         for rank, connection in self.connections.items():
-            connection.send(Welcome())
-            send_handle(connection, descriptor, self._processes[rank])
+            with contextlib.suppress(OSError):  # one that has ended since is heard of as such
+                connection.send(Welcome())
+                send_handle(connection, descriptor, self._processes[rank])
         return self.connections
 
     def _take(self, end: float, seconds: float) -> None:
@@ -122,11 +123,11 @@ def join(member: Membership, settings: NodeSettings, seconds: float) -> tuple[Co
             if not connection.poll(max(0.0, end - time.monotonic()) + _SAY_WHO):
                 break
             answer = connection.recv()
+            if isinstance(answer, Welcome):
+                return connection, recv_handle(connection)
         except (OSError, EOFError):
             connection.close()
             raise ended(0, "it was there before all others, and is no more") from None
-        if isinstance(answer, Welcome):
-            return connection, recv_handle(connection)
         connection.close()
         if not answer.again:
             raise answer.error

@@ -103,8 +103,8 @@ class Packed:
         return TravellingArray(number, value.dtype.name, offset, start, value.nbytes, value.readonly)
 
     def unpack(self, luggage: Sequence[Luggage | None]) -> None:
-        """Write what launches have changed."""
-        for storage, piece in zip(self._storages, luggage, strict=True):
+        """Write what launches have changed: nothing where none has run."""
+        for storage, piece in zip(self._storages, luggage, strict=bool(luggage)):
             if piece is not None and piece.changed is not None:
                 view = storage.view()
                 view[_flags(piece.changed, view.size)] = np.frombuffer(piece.data, np.uint8)
