@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -187,6 +188,28 @@ def again_and_again(rank: int, ranks: int, place: str) -> list[int]:
             found.append(sum(node.all_gather_object(turn + 1)))
             time.sleep(0.02 * (rank == turn))
     return found
+
+
+def fork(rank: int, ranks: int, place: str) -> tuple[int, int]:
+    """The sockets that the process has before it is in a group, and those of a child that it forks in it."""
+    before = _sockets()
+    with tilefw.init_process_group("reference", rank=rank, world_size=ranks, init_method=place), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # os.fork where there are threads
+        reader, writer = os.pipe()
+        if not os.fork():
+            os.write(writer, bytes([_sockets()]))
+            os._exit(0)
+        os.wait()
+        return before, os.read(reader, 1)[0]
+
+
+def _sockets() -> int:
+    def is_one(descriptor: str) -> bool:
+        with contextlib.suppress(OSError):  # that by which the folder is listed
+            return os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:")
+        return False
+
+    return sum(map(is_one, os.listdir("/proc/self/fd")))
 
 
 def of_torch(rank: int, ranks: int, store: str) -> Any:

@@ -147,6 +147,11 @@ def test_rank_0_that_is_killed_ends_the_others_and_leaves_nothing() -> None:
     assert address not in _PLACES.read_text()
 
 
+def test_a_child_of_a_rank_has_none_of_its_connections() -> None:
+    for before, child in start(programs.fork, f"tcp://test-{uuid.uuid4()}:1", grouped=False):
+        assert child == before
+
+
 def test_groups_that_do_not_fit_are_told_to_who_comes() -> None:
     absent = start(programs.launch_alone, ranks=3, starts=2, seconds=1)
     assert all(said.startswith("TFW0880") and "rank 2 did not come within 1 s" in said for said in absent)

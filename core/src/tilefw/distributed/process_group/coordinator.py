@@ -62,6 +62,12 @@ class Coordinator:
         self.thread = threading.Thread(target=self._serve, name="tilefw process group", daemon=True)
         self.thread.start()
 
+    def close_in_child(self) -> None:
+        """In a child that rank 0's process forks: no rank would see the end of that while the child holds their connections."""
+        for connection in self._ranks:
+            connection.close()
+        self._door.close()
+
     def _serve(self) -> None:
         try:
             self._meet_requests()

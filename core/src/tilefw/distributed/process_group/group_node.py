@@ -66,7 +66,8 @@ class ProcessGroupNode(DeviceNode):
         )
         self._process = os.getpid()
         self._connection = self._first(member, settings, sizes) if not member.rank else self._other(member, settings)
-        self._leave = weakref.finalize(self, _leave, self._connection, self._process, self._serving)
+        serving = None if self._coordinator is None else self._coordinator.thread
+        self._leave = weakref.finalize(self, _leave, self._connection, self._process, serving)
         os.register_at_fork(after_in_child=_closing(weakref.ref(self)))
 
     def _first(self, member: Membership, settings: NodeSettings, sizes: Mapping[str, Any]) -> Connection:
@@ -82,7 +83,7 @@ class ProcessGroupNode(DeviceNode):
         mine, own = socket.socketpair()
         connections = {0: Connection(own.detach()), **others}
         simulated = DeviceNode(self.target, member.num_ranks, **sizes)
-        self._serving = Coordinator(simulated, self.memory, connections, door, self._seconds).thread
+        self._coordinator = Coordinator(simulated, self.memory, connections, door, self._seconds)
         return Connection(mine.detach())
 
     def _other(self, member: Membership, settings: NodeSettings) -> Connection:
@@ -242,7 +243,7 @@ class ProcessGroupNode(DeviceNode):
     # --- what is said to rank 0 ------------------------------------------------------------------------------------------------
 
     _heard: BaseException | None = None  # the error that all ranks were told last
-    _serving: threading.Thread | None = None  # in rank 0's process
+    _coordinator: Coordinator | None = None  # in rank 0's process
 
     def _wait_for(self, request: RankRequest) -> RankOutcome:
         """What comes of a request. Raises the error that has come of it."""
@@ -307,12 +308,15 @@ def _leave(connection: Connection, process: int, serving: threading.Thread | Non
 
 
 def _closing(node: weakref.ref[ProcessGroupNode]) -> Any:
-    """In a child that a rank's process forks: the connection is the parent's, whose end must not go unseen for the child's sake."""
+    """In a child that a rank's process forks: connections are the parent's, whose end must not go unseen for the child's sake."""
 
     def close() -> None:
         mine = node()
-        if mine is not None and not mine._connection.closed:
-            mine._connection.close()
+        if mine is None or mine._connection.closed:
+            return
+        mine._connection.close()
+        if mine._coordinator is not None:
+            mine._coordinator.close_in_child()
 
     return close
 
