@@ -137,6 +137,7 @@ def differ(node: ProcessGroupNode) -> Any:
         told(lambda: node.barrier() if node.rank else node.all_gather_object(1)),
         told(lambda: node.launch(node_kernels.add_to_first, (1,), x, 1, seed=node.rank)),
         told(lambda: node.launch(node_kernels.add_to_first, (1,), *([x, 1] if node.rank == 0 else [x]))),
+        told(lambda: node.all_gather_object((lambda: 1) if node.rank else 1)),
         told(lambda: node.zeros((8,), name=f"of rank {node.rank}")),
         told(lambda: node.zeros((8,)) if node.rank else node.empty((8,))),
     ]

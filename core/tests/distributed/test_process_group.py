@@ -110,11 +110,12 @@ def test_races_between_processes_are_told() -> None:
 
 
 def test_ranks_that_do_not_do_the_same_are_told_so() -> None:
-    for shape, meeting, seed, arguments, right, unwritten in start(programs.differ):
+    for shape, meeting, seed, arguments, value, right, unwritten in start(programs.differ):
         assert shape.startswith("TFW0872") and "rank 1 allocates float32[9], rank 0 allocates float32[8]" in shape
         assert meeting.startswith("TFW0882") and "rank 1 is at a barrier, rank 0 is at all_gather_object" in meeting
         assert seed.startswith("TFW0882") and "0 on rank 0, 1 on rank 1" in seed
         assert "value" in arguments and arguments != "nothing"
+        assert value.startswith("TFW0882") and "a function cannot be given to other processes" in value
         assert right == "nothing"
         assert "rank 1 allocates float32[8], rank 0 allocates unwritten float32[8]" in unwritten
 
@@ -184,6 +185,16 @@ def test_an_environment_that_names_no_rank_is_told(said: dict[str, str], word: s
     with pytest.raises(tilefw.KernelError, match=word) as caught:
         tilefw.init_process_group("reference")
     assert caught.value.code == "TFW0880"
+
+
+@pytest.mark.parametrize(("given", "code"), [
+    ({"init_method": Path("/tmp")}, "TFW0880"), ({"init_method": "file:///tmp/x"}, "TFW0880"),
+    ({"timeout": float("inf")}, "TFW0902"), ({"timeout": 0}, "TFW0902"), ({"rank": 1.0}, "TFW0880"),
+])
+def test_arguments_that_say_no_group_are_told(given: dict[str, Any], code: str) -> None:
+    with pytest.raises(tilefw.UsageError) as caught:
+        tilefw.init_process_group("reference", **{"rank": 0, "world_size": 1, "init_method": "tcp://127.0.0.1:1", **given})
+    assert caught.value.code == code
 
 
 def test_a_program_has_groups_one_after_the_other() -> None:

@@ -91,9 +91,9 @@ def _number(name: str, given: int | None, found: Mapping[str, str]) -> int:
     return int(word)
 
 
-def _place(init_method: str | None, found: Mapping[str, str]) -> str:
+def _place(init_method: Any, found: Mapping[str, str]) -> str:
     if init_method not in (None, "env://"):
-        if not init_method.startswith(_TCP) or not init_method.rpartition(":")[2].isdecimal():
+        if not isinstance(init_method, str) or not init_method.startswith(_TCP) or not init_method.rpartition(":")[2].isdecimal():
             raise UsageError(f"init_method is 'env://' or 'tcp://ADDRESS:PORT', not {init_method!r}", code="TFW0880")
         return init_method.removeprefix(_TCP)
     words = [found.get(name) for name in _VARIABLES]

@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import pickle
 import socket
 import sys
 import threading
@@ -144,8 +146,10 @@ class ProcessGroupNode(DeviceNode):
         self._wait_for(RankRequest(meeting=_BARRIER))
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """By rank, what each rank gives: anything that can be pickled."""
-        return list(self._wait_for(RankRequest(meeting=ObjectExchange("all_gather_object"), brought=value)).brought)
+        """By rank, what each rank gives: anything that can be pickled. Raises LaunchError TFW0882 on every rank for what cannot."""
+        with self._telling():
+            outcome = self._wait_for(RankRequest(meeting=ObjectExchange("all_gather_object"), brought=_pickled(value)))
+        return [pickle.loads(one) for one in outcome.brought]
 
     def all_reduce(self, array: SymmetricArray, op: str = "sum") -> list[np.ndarray]:
         """By rank, what `all_reduce` leaves; the array stays as it is, here and below. All ranks wait for each other."""
@@ -289,6 +293,13 @@ class ProcessGroupNode(DeviceNode):
         self.close()
 
 
+def _pickled(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:  # as Python's own classes say it
+        raise LaunchError(f"a {type(value).__name__} cannot be given to other processes: {error}", code="TFW0882") from None
+
+
 def _said(error: BaseException, trace: TracebackType | None) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -331,7 +342,7 @@ def init_process_group(
     meet, as torchrun sets them, or PyTorch's own process group where the process has one. No rank waits for another one longer than
     `timeout` seconds, but while launches run. The rest is as of `tilefw.node`. Raises UsageError and LaunchError TFW0880, and
     LaunchError TFW0881 where another rank ends meanwhile."""
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
         raise UsageError(f"timeout is a positive number of seconds, not {timeout!r}", code="TFW0902")
     member = membership(rank, world_size, init_method)
     return ProcessGroupNode(

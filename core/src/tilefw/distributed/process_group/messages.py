@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from tilefw.api.errors import InternalError, KernelError
 from tilefw.distributed.node import JointResult
@@ -67,7 +66,7 @@ class SymmetricAllocation:
 
 @dataclass(frozen=True, slots=True)
 class ObjectExchange:
-    """Each rank is given what all of them bring; at a barrier that is nothing."""
+    """Each rank is given what all of them bring, as `pickle` writes it; at a barrier that is nothing."""
 
     word: str
 
@@ -84,7 +83,7 @@ class RankRequest:
     luggage: tuple[Luggage, ...] = ()
     seed: int = 0
     meeting: SymmetricAllocation | ObjectExchange | None = None
-    brought: Any = None
+    brought: bytes = b""
     failure: KernelError | None = None
 
     def __str__(self) -> str:
@@ -100,7 +99,7 @@ class RankOutcome:
 
     result: JointResult | None = None
     luggage: tuple[Luggage | None, ...] = ()
-    brought: tuple[Any, ...] = ()
+    brought: tuple[bytes, ...] = ()
     error: KernelError | InternalError | None = None
     final: bool = False
 
