@@ -39,19 +39,35 @@ class Share(torch.nn.Module):
         return whole + x, gathered, scattered, largest, sent
 
 
-@pytest.fixture(scope="module")
-def programs():
-    """Each rank's, exported in one process: nothing communicates."""
+class Weighted(torch.nn.Module):
+    """What a function makes of an input and a weight."""
+
+    def __init__(self, function, weight):
+        super().__init__()
+        self.function = function
+        self.register_buffer("weight", weight)
+
+    def forward(self, x):
+        return self.function(x, self.weight, torch.distributed.group.WORLD)
+
+
+def exported(module_of, input_of=lambda rank: torch.tensor(X)):
+    """Each rank's program, exported in one process: nothing communicates."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     found = []
     for rank in range(RANKS):
         torch.distributed.init_process_group("fake", rank=rank, world_size=RANKS, store=FakeStore())
         try:
-            found.append(torch.export.export(Share(rank).eval(), (torch.tensor(X),)))
+            found.append(torch.export.export(module_of(rank).eval(), (input_of(rank),)))
         finally:
             torch.distributed.destroy_process_group()
     return found
+
+
+@pytest.fixture(scope="module")
+def programs():
+    return exported(Share)
 
 
 def test_shares_of_a_layer_are_the_whole_layer(programs):
@@ -77,3 +93,45 @@ def test_programs_that_are_not_of_the_ranks_are_refused(programs):
     other = torch.export.export(torch.nn.Linear(WIDTH, WIDTH), (torch.tensor(X),))
     with pytest.raises(UsageError, match="rank 1 does not do what that of rank 0 does"):
         tilefw_torch.export([programs[0], other], "reference")
+
+
+def test_truth_values_that_are_reduced_are_any_and_all_of_them():
+    import torch.distributed._functional_collectives as functional
+
+    def function(x, bound, world):
+        return tuple(functional.all_reduce(x > bound, op, world) for op in ("sum", "max", "min"))
+
+    plan = tilefw_torch.export(exported(lambda rank: Weighted(function, torch.tensor(float(rank)))), "reference")
+    with NodeSession(plan) as session:
+        for outputs in session.run({"x": X}):
+            for found, bound in zip(outputs.values(), (0, 0, 1), strict=True):
+                np.testing.assert_array_equal(found, bound < X)
+
+
+def test_inputs_and_weights_that_differ_in_shape_are_refused():
+    import torch.distributed._functional_collectives as functional
+
+    def total(x, weight, world):
+        return functional.all_reduce((x * weight.sum(0).sum()).sum(), "sum", world)
+
+    ones = exported(lambda rank: Weighted(total, torch.ones(2, 3)), lambda rank: torch.ones(4 + rank))
+    with pytest.raises(UsageError, match="rank 1 does not do what that of rank 0 does") as caught:
+        tilefw_torch.export(ones, "reference")
+    assert "torch.float32 [5]" in str(caught.value)
+    turned = exported(lambda rank: Weighted(total, torch.ones((2, 3) if rank else (3, 2))))  # the same bytes
+    with pytest.raises(UsageError, match="'weight' has other shapes or types on other ranks"):
+        tilefw_torch.export(turned, "reference")
+
+
+def test_parts_that_differ_in_size_and_ranks_without_a_program_are_refused():
+    import torch.distributed._functional_collectives as functional
+
+    odd = exported(
+        lambda rank: Weighted(lambda x, _, world: functional.all_to_all_single(x, None, None, world), torch.ones(1)),
+        lambda rank: torch.ones(5),
+    )
+    with pytest.raises(UnsupportedError, match="parts that differ in size"):
+        tilefw_torch.export(odd, "reference")
+    far = exported(lambda rank: Weighted(lambda x, _, world: functional.broadcast(x, RANKS, world), torch.ones(1)))
+    with pytest.raises(UnsupportedError, match=f"a collective of {RANKS + 1} ranks"):
+        tilefw_torch.export(far, "reference")

@@ -7,7 +7,7 @@ are static, elements float32, float64, truth values and signed integers.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +66,7 @@ def _require_alike(programs: Sequence[ExportedProgram]) -> None:
     """Raises UsageError TFW0367 where the programs of ranks differ in more than their weights."""
     if not programs:
         raise UsageError("no programs", code="TFW0367", help="give one, or one for each rank")
-    texts = [[(node.op, str(node.target), str(node.args), str(node.kwargs)) for node in one.graph.nodes] for one in programs]
+    texts = [list(_text(one)) for one in programs]
     for rank, text in enumerate(texts[1:], 1):
         apart = [str(other) for own, other in zip(texts[0], text, strict=False) if own != other]
         if apart or len(text) != len(texts[0]):
@@ -74,6 +74,15 @@ def _require_alike(programs: Sequence[ExportedProgram]) -> None:
                 f"the program of rank {rank} does not do what that of rank 0 does", code="TFW0367",
                 note=(apart or ["it has other nodes"])[0], help="ranks differ in the elements of their weights alone",
             )
+
+
+def _text(program: ExportedProgram) -> Iterator[tuple[str, ...]]:
+    """What a program does, without the elements of its weights: its nodes, and what inputs are like."""
+    given = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT}
+    for node in program.graph.nodes:
+        value = node.meta.get("val") if node.name in given else None
+        kind = f"{value.dtype} {list(value.shape)}" if isinstance(value, torch.Tensor) else ""
+        yield node.op, str(node.target), str(node.args), str(node.kwargs), kind
 
 
 # What a program says of its tensors beside computing them: `_fact` has it.
@@ -118,11 +127,14 @@ class _ProgramReading:
 
     def _constant(self, node: Node, spec: Any) -> GraphValue:
         fact = _fact(node)
-        arrays = [_elements(one, spec.target, fact) for one in (self.program, *self.others)]
+        tensors = [_tensor(one, spec.target) for one in (self.program, *self.others)]
+        if len({(tensor.shape, tensor.dtype) for tensor in tensors}) > 1:
+            raise UsageError(
+                f"'{spec.target}' has other shapes or types on other ranks", code="TFW0367", help="pad it to one shape"
+            )
+        arrays = [_elements(tensor, fact) for tensor in tensors]
         if all(array.tobytes() == arrays[0].tobytes() for array in arrays[1:]):
             return self.made.constant(arrays[0], fact.dtype)
-        if any(array.shape != fact.shape for array in arrays):
-            raise UsageError(f"'{spec.target}' has other shapes on other ranks", code="TFW0367", help="pad it to one shape")
         every = np.concatenate([array.reshape(fact.shape or (1,)) for array in arrays])
         return self.made.reshape(self.made.part(self.made.constant(every, fact.dtype), 0, len(arrays)), fact.shape)
 
@@ -167,10 +179,14 @@ def _name(node: Node) -> str:
     return str(node.target).removeprefix("aten.")
 
 
-def _elements(program: ExportedProgram, name: str, fact: ExportedTensor) -> np.ndarray[Any, Any]:
-    """A weight or another constant of a program, in storage form."""
+def _tensor(program: ExportedProgram, name: str) -> Any:
+    """A weight or another constant of a program."""
     held = program.state_dict.get(name)
-    tensor: Any = program.constants[name] if held is None else held
+    return program.constants[name] if held is None else held
+
+
+def _elements(tensor: Any, fact: ExportedTensor) -> np.ndarray[Any, Any]:
+    """A tensor's elements in storage form."""
     return tensor.detach().cpu().contiguous().numpy().astype(array_dtype(fact.dtype), copy=False)
 
 

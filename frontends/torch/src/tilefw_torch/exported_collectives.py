@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
 from tilefw.graph.collective_kinds import SUMMED
-from tilefw_torch.exported_ops import ExportedTensor
+from tilefw_torch.exported_ops import ExportedTensor, chosen_row
 
 _ROWS = {"sum": ("addf", "addi"), "avg": ("addf", ""), "max": ("maxf", "maxs"), "min": ("minf", "mins")}
 
@@ -28,7 +28,7 @@ class RankCollectives:
 
     def all_reduce(self, out: ExportedTensor, x: GraphValue, op: str, group: str) -> GraphValue:
         self._require_all(group, self.ranks)
-        return self._reduced(out.dtype, x, op)
+        return self._reduced(out, x, op)
 
     def all_gather_into_tensor(self, _out: ExportedTensor, x: GraphValue, size: int, group: str) -> GraphValue:
         self._require_all(group, size)
@@ -44,12 +44,12 @@ class RankCollectives:
         self, _out: ExportedTensor, x: GraphValue, received: list[int], sent: list[int], group: str
     ) -> GraphValue:
         self._require_all(group, len(sent))
-        if len({*received, *sent}) != 1:
+        if len({*received, *sent}) != 1 or sum(sent) != shape_of(x)[0]:
             raise NotImplementedError("all_to_all_single of parts that differ in size")
         return self.made.collective("all_to_all", x, self.ranks)
 
     def broadcast(self, _out: ExportedTensor, x: GraphValue, source: int, group: str) -> GraphValue:
-        self._require_all(group, self.ranks)
+        self._require_all(group, max(self.ranks, source + 1))
         every, shape = self._every(x), shape_of(x)
         return self.made.reshape(self.made.slice(every, [source, *(0 for _ in shape)], [1, *shape]), shape)
 
@@ -57,13 +57,13 @@ class RankCollectives:
         """What it waits for is there: collectives of a plan are over before the next launch."""
         return x
 
-    def _reduced(self, dtype: str, x: GraphValue, op: str) -> GraphValue:
-        if op in ("sum", "avg") and dtype in SUMMED:
+    def _reduced(self, out: ExportedTensor, x: GraphValue, op: str) -> GraphValue:
+        if op in ("sum", "avg") and out.dtype in SUMMED:
             summed = self.made.collective("all_reduce", self.made.reshape(x, shape_of(x) or (1,)), self.ranks)
             return self._averaged(self.made.reshape(summed, shape_of(x)), op)
-        row = _ROWS.get(op, ("", ""))[0 if dtype.startswith("fp") else 1]
+        row = chosen_row(*_ROWS.get(op, ("", "")), out)
         if not row:
-            raise NotImplementedError(f"all_reduce of {op} of {dtype}")
+            raise NotImplementedError(f"all_reduce of {op} of {out.dtype}")
         return self._averaged(self.made.reduce(row, self._every(x), [0]), op)
 
     def _averaged(self, summed: GraphValue, op: str) -> GraphValue:

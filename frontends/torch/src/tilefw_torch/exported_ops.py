@@ -71,7 +71,7 @@ def as_tensor(b: ModuleBuilder, value: Any, out: ExportedTensor) -> GraphValue:
     return cast(b, value, out.dtype)
 
 
-def _chosen(floats: str, integers: str, out: ExportedTensor) -> str:
+def chosen_row(floats: str, integers: str, out: ExportedTensor) -> str:
     """The row for a result's elements."""
     if dtype_named(out.dtype).is_float:
         return floats
@@ -81,7 +81,7 @@ def _chosen(floats: str, integers: str, out: ExportedTensor) -> str:
 def _of_two(
     floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, alpha: float = 1
 ) -> GraphValue:
-    row = _chosen(floats, integers, out)
+    row = chosen_row(floats, integers, out)
     second = as_tensor(b, right, out)
     if alpha != 1:
         second = b.map("mulf" if row == floats else "muli", second, alpha)
@@ -215,7 +215,7 @@ def _reduced(
     floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False,
     **_: Any,
 ) -> GraphValue:
-    row = _chosen(floats, integers, out)
+    row = chosen_row(floats, integers, out)
     if row in ("addf", "addi", "ori") and not prod(shape_of(x)):
         return filled(b, 0, out)
     return b.reshape(b.reduce(row, cast(b, x, out.dtype), axes_of(shape_of(x), axes), keep=True), out.shape)
@@ -303,11 +303,11 @@ def _addmm(
     b: ModuleBuilder, out: ExportedTensor, added: GraphValue, left: GraphValue, right: GraphValue, *, beta: float = 1,
     alpha: float = 1,
 ) -> GraphValue:
-    product, times = b.matmul(left, right), _chosen("mulf", "muli", out)
+    product, times = b.matmul(left, right), chosen_row("mulf", "muli", out)
     product = product if alpha == 1 else b.map(times, product, alpha)
     if beta == 0:
         return product
-    return b.map(_chosen("addf", "addi", out), product, added if beta == 1 else b.map(times, added, beta))
+    return b.map(chosen_row("addf", "addi", out), product, added if beta == 1 else b.map(times, added, beta))
 
 
 def _convolution(
