@@ -147,6 +147,16 @@ def test_mistakes_with_devices_and_text_are_told_with_their_codes(path, tmp_path
         assert code in capsys.readouterr().err, words
 
 
+def test_a_node_is_simulated_whatever_the_environment_says(tmp_path, capsys, monkeypatch):
+    text, plan = str(tmp_path / "m.graph"), str(tmp_path / "m.tfm")
+    (tmp_path / "m.graph").write_text(SUM)
+    assert main(["compile", text, "--target", "reference", "-o", plan]) == 0
+    assert main(["run", plan, "--executor", "hw"]) == 2
+    assert "TFW0917" in capsys.readouterr().err
+    monkeypatch.setenv("TILEFW_EXECUTOR", "hw")
+    assert main(["run", plan, "--executor", "sim"]) == 0
+
+
 @pytest.mark.parametrize(
     ("signature", "results"),
     [

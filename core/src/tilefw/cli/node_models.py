@@ -31,6 +31,8 @@ def require_devices(plan: ModelPlan, args: argparse.Namespace) -> None:
     for name in ("profile", "timeline"):
         if plan.on_node and getattr(args, name):
             raise UsageError(f"--{name} is of one device, and {args.kernel} is a model of {plan.ranks}", code="TFW0917")
+    if plan.on_node and args.executor == "hw":
+        raise UsageError(f"a node's devices are simulated: --executor hw does not go with {args.kernel}", code="TFW0917")
 
 
 def run_on_node(
@@ -44,7 +46,8 @@ def run_on_node(
     from tilefw.graph.node_session import NodeSession
 
     begun = time.perf_counter()
-    with NodeSession(plan, **{name: value for name, value in options.items() if name != "executor"}) as session:
+    simulated = {**options, "executor": "sim"} if "executor" in options else options  # a node has no other
+    with NodeSession(plan, **simulated) as session:
         outputs, certificate = _execute(session, inputs, args)
         executor, counters = session.executor, session.counters
     if args.out:
