@@ -102,8 +102,9 @@ def test_a_collective_that_leaves_a_part_out_is_not_certified():
         found = certified_on_node(session, {"x": X})
     assert not found.ok
     assert [one.label for one in found.ranks[1].launches if not one.ok] == ["all_reduce1"]
-    with NodeSession(replace(plan, steps=tuple(steps))) as session, pytest.raises(CheckError):
+    with NodeSession(replace(plan, steps=tuple(steps))) as session, pytest.raises(CheckError, match="rank 0: ") as caught:
         session.run({"x": X})  # the next launch reads what nobody has written
+    assert "in the model's call pointwise1" in (caught.value.note or "")
 
 
 def test_a_plan_for_a_node_is_one_file(tmp_path):

@@ -37,7 +37,6 @@ from tilefw.graph.session import Session, require_inputs
 from tilefw.node_context import BARRIER, HIDDEN, IN_FRONT, WORD_BYTES
 from tilefw.runtime import config
 from tilefw.runtime.device_abilities import PlacingDevice
-from tilefw.runtime.diagnostics import check_error
 from tilefw.runtime.executor import Executor
 from tilefw.runtime.launch_site import site
 from tilefw.runtime.plugins.loader import find_target
@@ -137,16 +136,8 @@ class NodeSession:
             return
         with self._executor.lock:
             reports = self._device.launch_jointly([one.joint(number, self._device) for one in self.ranks], self.options.seed)
-        for rank, (one, report) in enumerate(zip(self.ranks, reports, strict=True)):
-            one.count(report)
-            if report.errors:
-                raise self._error(rank, number, report)
-
-    def _error(self, rank: int, number: int, report: LaunchReport) -> CheckError:
-        error = check_error(report.findings)
-        error.message = f"rank {rank}: {error.message}"
-        error.note = f"in the model's call {self.ranks[rank].launches[number].label}" + (f"\n{error.note}" if error.note else "")
-        return error
+        for one, report in zip(self.ranks, reports, strict=True):
+            one.take(number, report)
 
 
 def _rank_devices(executor: Executor, plan: ModelPlan) -> tuple[JointDevice, list[RankDevice]]:
@@ -204,10 +195,13 @@ class RankSession(Session):
             self.rank, one.label, self._modules[number], entry.name, entry.workgroups_of(one.grid), arguments, options
         )
 
-    def count(self, report: LaunchReport) -> None:
-        """Add what a launch of all ranks counted of this one."""
-        for name, count in report.counters.items():
-            self.counters[name] = self.counters.get(name, 0) + count
+    def take(self, number: int, report: LaunchReport) -> None:
+        """As in `Session`; what was found is told with the rank."""
+        try:
+            super().take(number, report)
+        except CheckError as error:
+            error.message = f"rank {self.rank}: {error.message}"
+            raise
 
 
 class RankDevice:

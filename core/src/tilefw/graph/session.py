@@ -186,15 +186,18 @@ class Session:
     def launch(self, number: int, programs: tuple[int, ...] | None = None) -> LaunchReport:
         """Launch what has this number in the plan, or those of its programs that are named, where the device `samples`. Raises
         CheckError for what the device's checks found."""
-        one = self.launches[number]
         with self._executor.lock:
             report = self._launched(number, programs) if self._ready is None else self._ready.calls[number]()
         self._last = report.completion
+        self.take(number, report)
+        return report
+
+    def take(self, number: int, report: LaunchReport) -> None:
+        """Count what a launch did. Raises CheckError for what the device's checks found."""
         for name, count in report.counters.items():
             self.counters[name] = self.counters.get(name, 0) + count
         if report.findings and report.errors:
-            raise _in_launch(check_error(report.findings), one)
-        return report
+            raise _in_launch(check_error(report.findings), self.launches[number])
 
     def _launched(self, number: int, programs: tuple[int, ...] | None) -> LaunchReport:
         one, arguments = self.launches[number], self._memory.before(number)
