@@ -56,6 +56,11 @@ def test_simplified_tile_ir_has_the_same_work() -> None:
     assert loop.times == 16 and sum(part.nbytes for part in loop.parts()) == 256
 
 
+def test_an_unsigned_argument_may_have_the_highest_bit() -> None:
+    work = program_work(parse(LOOP, "loop.mlir"), {"n": 2**64 - 64}, {}, (1, 1, 1))
+    assert next(item.times for item in work.whole.items if isinstance(item, WorkRegion)) == 0, "the loop compares signed numbers"
+
+
 @pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
 @pytest.mark.parametrize(("kernel", "given", "better", "worse"), [
     ("elementwise", {"n": 1 << 18, "operation": "erf"}, {"block": 1024, "num_warps": 4}, {"block": 4096, "num_warps": 1}),

@@ -12,7 +12,7 @@ from tilefw.runtime.arguments.arrays import array_argument, is_array
 from tilefw.runtime.compilation.compiler import Compilation
 from tilefw.runtime.compilation.kernel_source import ModuleSource
 from tilefw.runtime.plugins.loader import Target
-from tilefw.timing.chip_timing import ChipTiming
+from tilefw.timing.chip_timing import KINDS, ChipTiming
 from tilefw.timing.estimate.estimated_time import Estimate, estimated_time
 from tilefw.timing.estimate.program_work import ProgramWork, program_work
 
@@ -20,7 +20,7 @@ from tilefw.timing.estimate.program_work import ProgramWork, program_work
 def has_estimates(target: Target) -> bool:
     """Whether the target has lanes, and a model of time that tells what estimates need."""
     try:
-        return bool(target.backend.timing().typical) and target.backend.lane_machine(CompileOptions()) is not None
+        return target.backend.timing().typical.keys() >= set(KINDS) and target.backend.lane_machine(CompileOptions()) is not None
     except UnsupportedError:
         return False
 
@@ -57,6 +57,8 @@ class Estimates:
         if work is None:
             compilation = Compilation(source, self.target)
             module = compilation.simplify(compilation.build(), request)
-            work = self._work[key] = program_work(module, scalars, extents, grid)
+            work = program_work(module, scalars, extents, grid)
             module.erase()
+            if source.key is not None:
+                self._work[key] = work
         return estimated_time(self.chip, machine, work, request.num_stages)

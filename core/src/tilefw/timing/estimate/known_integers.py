@@ -28,6 +28,11 @@ class Address:
 Known = Array | Address
 
 
+def signed(number: int) -> Array:
+    """The 64 bits of an integer: an unsigned one may have the highest."""
+    return np.array(number & (1 << 64) - 1, np.uint64).astype(np.int64)
+
+
 class KnownIntegers:
     """Values of a program at `place` of a `grid`, as arrays of i64: indices and offsets, which are meant as exact integers."""
 

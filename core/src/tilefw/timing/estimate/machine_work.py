@@ -13,7 +13,7 @@ from tilefw.api.execution_trace import CHUNK
 from tilefw.simt.description import LaneMachine
 from tilefw.simt.layout.atom_recipes import DotTypes
 from tilefw.simt.layout.atoms import LANE_ATOM, DotLayouts, choose
-from tilefw.simt.lower.dot import types_of
+from tilefw.simt.lower.dot import shape_of, types_of
 from tilefw.tile import types
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
 from tilefw.timing.estimate.program_work import ProgramPart, WorkRegion
@@ -131,9 +131,8 @@ def _pipelined(region: WorkRegion) -> set[int]:
 def _issue(machine: WavesOfChip, one: MachineWork) -> float:
     """Cycles in which a wave alone issues a part: by its turns, or its busiest pipe."""
     chip = machine.chip
-    own = max(1.0, machine.lanes.waves / chip.schedulers)
     shared = one.passes * chip.shared_pass
-    return max([one.slots * chip.issue_interval, shared, *one.pipes.values()]) if own else 0.0
+    return max([one.slots * chip.issue_interval, shared, *one.pipes.values()])
 
 
 def _part(machine: WavesOfChip, part: ProgramPart, early: bool) -> MachineWork:
@@ -219,8 +218,7 @@ def _layouts(sizes: tuple[int, ...], of: DotTypes, machine: LaneMachine) -> DotL
 def _dot(machine: WavesOfChip, made: MachineWork, part: ProgramPart) -> None:
     chip, op = machine.chip, part.op
     assert op is not None
-    k = types.shape_of(op.operands[0].type)[-1]
-    sizes = (*part.shape, k)
+    sizes = shape_of(op)  # type: ignore[arg-type]
     found = _layouts(sizes, types_of(op), machine.lanes)  # type: ignore[arg-type]
     if found is None:
         _instructions(machine, made, "float", machine.each(prod(sizes)))

@@ -22,7 +22,7 @@ from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.memory_ops import PointerAccess
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.timing.estimate.known_integers import Address, KnownIntegers
+from tilefw.timing.estimate.known_integers import Address, KnownIntegers, signed
 
 # Machine instructions of a group of the table's rows, as it is usually expanded: special functions, and arithmetic of floats.
 _FUNCTIONS: Mapping[str, tuple[int, int]] = {
@@ -70,11 +70,10 @@ class ProgramPart:
 
 @dataclass(slots=True)
 class WorkRegion:
-    """Parts and loops in order, done `times`. `marked`: the loop's author wants it pipelined."""
+    """Parts and loops in order, done `times`."""
 
     times: float
     items: list[ProgramPart | WorkRegion] = field(default_factory=list)
-    marked: bool = False
 
     @property
     def innermost(self) -> bool:
@@ -107,7 +106,7 @@ def program_work(
         if types.is_pointer(value.type):
             known[value] = Address(number, np.array(0, np.int64))
         elif types.is_int(value.type) and name in arguments:
-            known[value] = np.array(int(arguments[name]), np.int64)
+            known[value] = signed(int(arguments[name]))
     walk = _ProgramWalk(KnownIntegers(known, place, grid))  # type: ignore[arg-type]
     walk.data = _data(function.body.block)
     whole = WorkRegion(1.0)
@@ -148,7 +147,7 @@ class _ProgramWalk:
         low, high, step = (self._known.number(value) for value in (op.lb, op.ub, op.step))
         trips = UNKNOWN_TRIPS if low is None or high is None or not step else max(0, -(-(high - low) // step))
         body, made = op.body.block, self._made
-        inner = WorkRegion(float(trips), marked="tile.num_stages" in op.attributes)
+        inner = WorkRegion(float(trips))
         self._made = {}
         self._known.set(body.args[0], None if low is None else np.array(low, np.int64))
         for argument, value in zip(body.args[1:], op.iter_args, strict=True):
