@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tilefw.api.errors import LaunchError
 from tilefw.kernels.estimated import KernelEstimates
 from tilefw.kernels.spec import load
 from tilefw.kernels.tuning import Search, Trial
@@ -96,3 +97,26 @@ def test_of_many_configurations_those_on_the_way_of_descents_are_estimated() -> 
                    lambda one: 1.0 + sum((value - 7) ** 2 for value in one.values()))
     assert found.run().configuration == dict.fromkeys(over, 7)  # type: ignore[union-attr]
     assert len(found.estimates) < 1000 < found.size
+
+
+def test_a_descent_leaves_a_start_that_is_refused() -> None:
+    over, asked = {name: range(10) for name in "abcd"}, []
+
+    def estimate(one: Any) -> float:
+        if one["a"] not in (1, 2, 3):  # nor where other descents begin
+            raise LaunchError("there is no such launch", "TFW0305")
+        return 1.0 + one["a"]
+
+    found = Search(over, dict.fromkeys(over, 0), lambda some, _: [Trial(one, 1.0) for one in some], estimate,
+                   estimated=asked.append)
+    assert found.ranked()[0][0] == 2.0 and asked == list(range(1, len(found.estimates) + 1))
+
+
+def test_who_says_which_part_is_timed_gets_it() -> None:
+    def timed(part: float | None) -> int:
+        search = Search({"size": range(1000)}, {"size": 0}, lambda some, _: [Trial(one, 1.0) for one in some], lambda _: 1.0,
+                        only=[{"size": size} for size in range(1000)], timed_part=part)
+        search.run()
+        return len(search.trials)
+
+    assert (timed(None), timed(0.04)) == (16, 40)

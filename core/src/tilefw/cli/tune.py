@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ def main(summary: str, argv: list[str]) -> int:
     args = _parser(summary).parse_all(argv)
     from tilefw.cli.tuned_task import task_of
     from tilefw.cli.tuning_workers import workers_of
-    from tilefw.kernels.tuning import TIMED_PART, Search
+    from tilefw.kernels.tuning import Search
     from tilefw.runtime import config, tuned_choices
     from tilefw.runtime.plugins.loader import find_target
 
@@ -30,10 +32,11 @@ def main(summary: str, argv: list[str]) -> int:
     task = task_of(args, resolved)
     stated = {name: value for name, value in vars(args).items() if name not in _NO_PART}
     record = tuned_choices.search_record(task.key, stated)
-    part = TIMED_PART if args.timed is None else args.timed / 100
+    part = None if args.timed is None else args.timed / 100
     with workers_of(args, task) as workers:
         search = Search(
             task.over, task.start, workers.timed, task.estimate, record, _told, task.only, part, workers.together,
+            _told_each_second(),
         )
         if args.resume:
             print(f"{search.resume()} configurations were timed before", file=sys.stderr)
@@ -96,6 +99,19 @@ def _told(trial: Trial) -> None:
         print(f"  {words}: {trial.why}", file=sys.stderr)
     else:
         print(f"  {words}: {'at least ' if trial.bounded else ''}{trial.seconds * 1e6:,.2f} us", file=sys.stderr)
+
+
+def _told_each_second() -> Callable[[int], None]:
+    """Tells how many configurations are estimated, where that takes long."""
+    last = time.monotonic()
+
+    def tell(count: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= 1:
+            last = time.monotonic()
+            print(f"  {count} configurations are estimated", file=sys.stderr)
+
+    return tell
 
 
 def _so_far(search: Search) -> str:

@@ -24,19 +24,15 @@ from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.recording import record
 from tilefw.runtime.tuned_choices import plain
 from tilefw.timing.bounds import least_seconds
+from tilefw.timing.estimate.choosing import TIMED_PART, may_be_faster
 from tilefw.timing.launch_time import launch_time
 
 BESIDE = 64
 """Workgroups whose beginnings are recorded of a configuration."""
 ALL_ESTIMATED = 512
 """Configurations that are all estimated; of more those that descents meet."""
-BAND = 0.15
-"""How far estimates of one kernel's configurations are apart from the detailed model, beside a factor of all: who is further behind
-the best than twice that cannot win."""
-TIMED_PART = 1 / 25
-"""The part of the configurations that is timed in detail at most, one at least."""
 MOST_TIMED = 16
-"""Configurations that are timed at most where nobody asks for another part of all."""
+"""Configurations that are timed at most where nobody says which part of all."""
 Configuration = dict[str, Any]
 _TILES, _WARPS, _STAGES, _GROUPS = (16, 32, 64, 128, 256), (1, 2, 4, 8), (1, 2, 3, 4), (1, 4, 8)
 _BLOCKS = (128, 256, 512, 1024, 2048, 4096)
@@ -90,8 +86,8 @@ class Search:
     """`over` are the values of each parameter, `start` where the search begins, `timer` times configurations. `estimate`: the quick
     seconds of a configuration, None where the chip has none; KernelError where there is no such launch. `record`: a file that each
     trial is written to, and read from when the search goes on; `told` is called after each trial. `only`: the configurations that
-    there are; none: any of those values. `timed_part` and `together`: which part of all is timed in detail at most, and how many
-    at once."""
+    there are; none: any of those values. `timed_part` of all is timed in detail at most, one at least; None: `TIMED_PART`, at most
+    `MOST_TIMED`; `together` at once. `estimated` is called with the number of estimates after each."""
 
     over: Mapping[str, Sequence[Any]]
     start: Mapping[str, Any]
@@ -100,8 +96,9 @@ class Search:
     record: Path | None = None
     told: Callable[[Trial], None] = lambda _: None
     only: Sequence[Configuration] = ()
-    timed_part: float = TIMED_PART
+    timed_part: float | None = None
     together: int = 1
+    estimated: Callable[[int], None] = lambda _: None
     trials: dict[str, Trial] = field(default_factory=dict)
     estimates: dict[str, tuple[float, Configuration]] = field(default_factory=dict)
 
@@ -159,9 +156,8 @@ class Search:
 
     def _by_estimates(self) -> Trial | None:
         waiting = self.ranked()
-        most = max(1, int(self.size * self.timed_part))
-        if self.timed_part == TIMED_PART:
-            most = min(most, MOST_TIMED)
+        part = self.timed_part
+        most = max(1, min(MOST_TIMED, int(self.size * TIMED_PART)) if part is None else int(self.size * part))
         count = 0
         while waiting and (count < most or self.best is None) and self._open(waiting[0]):
             some = [configuration for _, configuration in waiting[: self.together]]
@@ -177,7 +173,7 @@ class Search:
             return True
         known = self.estimates.get(_name(best.configuration))
         factor = 1.0 if known is None else best.seconds / known[0]
-        return first[0] * factor * (1 - 2 * BAND) < best.seconds
+        return may_be_faster(first[0] * factor, best.seconds)
 
     def _estimated(self, configuration: Configuration) -> float:
         name = _name(configuration)
@@ -188,6 +184,7 @@ class Search:
             except KernelError as error:
                 self._keep(Trial(configuration, None, error.message))
                 self.estimates[name] = float("inf"), configuration
+            self.estimated(len(self.estimates))
         return self.estimates[name][0]
 
     def _starts(self) -> Iterator[Configuration]:
@@ -203,8 +200,8 @@ class Search:
 
     def _descend(self, now: Configuration) -> None:
         """Parameter by parameter, by the estimates."""
-        best, before = self._estimated(now), float("inf")
-        while best < before:
+        best, before = self._estimated(now), None
+        while best != before:
             before = best
             for name, values in self.over.items():
                 for value in values:

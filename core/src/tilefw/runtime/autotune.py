@@ -276,22 +276,25 @@ class Autotuner:
         if len(self.problems) == len(likely):  # none of them compiles: the others may
             others = [config for config in candidates if config not in likely]
             timings |= {config: self._bench(*args, config=config, grid=grid, **keywords) for config in others}
+            likely = [*likely, *others]
         timings, self.chosen_by = judged(timings, self._underway.prices)
         self.configs_timings = timings
-        if len(self.problems) == len(candidates):
+        if len(self.problems) == len(likely):
             raise self._none_compiles(self.problems)
         best = min(timings, key=timings.__getitem__)
         self.pre_hook({**self._named(keywords), **best.all_kwargs()}, reset_only=True)
         if os.environ.get(_PRINT) == "1":
-            took = f"took {time.perf_counter() - began:.2f} s"
+            took = f"took {time.perf_counter() - began:.2f} s, {len(likely)} of {len(candidates)} candidates run"
             print(f"autotuning of {self.__name__} for {key} {took}; best by {self.chosen_by}: {best}")
         return best
 
     def _likely(self, candidates: list[Config], args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> list[Config]:
-        """The candidates that are worth a run: on a simulator the best by estimates, unless somebody else measures."""
+        """The candidates that are worth a run: on a simulator the best by estimates, unless somebody else measures, or a hook may
+        change what is launched."""
         from tilefw.runtime.likely_configs import likely
 
-        if self.do_bench is not None or type(self)._bench is not Autotuner._bench:
+        measured_elsewhere = self.do_bench is not None or type(self)._bench is not Autotuner._bench
+        if measured_elsewhere or self.pre_hook != self._prepare_arrays:
             return candidates
         return likely(self.fn, candidates, args, grid, keywords)
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tilefw.runtime.autotune import Config
     from tilefw.runtime.estimates import Estimates
 
-BAND = 0.15
-"""How far estimates of one kernel's launches are apart from the model of time, beside a factor of all (bench/ranking.md)."""
 LEAST = 2
 """Candidates that are run at least."""
 Candidate = TypeVar("Candidate", bound="Config")
@@ -21,10 +19,12 @@ Candidate = TypeVar("Candidate", bound="Config")
 def likely(
     kernel: Any, candidates: Sequence[Candidate], args: Sequence[Any], grid: Any, keywords: Mapping[str, Any]
 ) -> list[Candidate]:
-    """The candidates within the band of the best, `LEAST` at least and a twenty-fifth of them at most, the fastest first; all where
-    nothing is estimated: a launch on a card, a target without estimates, hooks that change arguments."""
+    """The candidates that may be faster than the first by estimates, `LEAST` at least and `TIMED_PART` of them at most, the fastest
+    first; all where nothing is estimated: a launch on a card, a target without estimates, hooks that change arguments."""
     if len(candidates) <= LEAST or not hasattr(kernel, "estimate") or any(one.pre_hook is not None for one in candidates):
         return list(candidates)
+    from tilefw.timing.estimate.choosing import TIMED_PART, may_be_faster
+
     known: dict[str, Estimates] = {}
     found: list[tuple[float, Candidate]] = []
     for candidate in candidates:
@@ -36,5 +36,5 @@ def likely(
             return list(candidates)
         found.append((estimate.seconds, candidate))
     found.sort(key=lambda pair: pair[0])
-    near = sum(seconds <= found[0][0] * (1 + BAND) for seconds, _ in found) if found else 0
-    return [candidate for _, candidate in found[: max(LEAST, min(near, len(candidates) // 25))]]
+    near = sum(may_be_faster(seconds, found[0][0]) for seconds, _ in found)
+    return [candidate for _, candidate in found[: max(LEAST, min(near, int(len(candidates) * TIMED_PART)))]]

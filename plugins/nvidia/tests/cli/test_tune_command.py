@@ -119,16 +119,21 @@ def test_a_choice_is_of_one_compiler_and_its_assembler(monkeypatch: pytest.Monke
     assert "no configuration of vector_add is kept" in capsys.readouterr().err
 
 
-def test_of_many_candidates_autotune_runs_those_that_estimates_leave(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hook", "count"), [("", 2), ("pre_hook=lambda args, reset_only=False: None, ", 8)])
+def test_of_many_candidates_autotune_runs_those_that_estimates_leave(
+    hook: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All where a hook may change what is launched."""
     path, x = tmp_path / "double.py", np.ones(5000, np.float32)
     sizes = ", ".join(f'tilefw.Config({{"BLOCK": {2**k}}}, num_warps=1)' for k in range(5, 13))
     two = 'tilefw.Config({"BLOCK": 128}, num_warps=4), tilefw.Config({"BLOCK": 1024}, num_warps=1)'
-    path.write_text(SOURCE.replace(two, sizes))
+    path.write_text(SOURCE.replace(two, sizes).replace("key=", f"{hook}key="))
+    monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
     kernel, y = function(str(path), "double"), np.zeros_like(x)
     with tilefw.target("nvidia-sm80", executor="sim"):
         kernel[lambda meta: (tilefw.cdiv(5000, meta["BLOCK"]),)](x, y, 5000)
-    assert len(kernel.configs) == 8 and len(kernel.configs_timings) == 2 and (y == 2).all()
-    assert kernel.best_config in kernel.configs_timings
+    assert len(kernel.configs) == 8 and len(kernel.configs_timings) == count and (y == 2).all()
+    assert kernel.best_config in kernel.configs_timings and f"{count} of 8 candidates run" in capsys.readouterr().out
 
 
 def test_a_grid_that_is_no_arithmetic_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
