@@ -128,3 +128,26 @@ def test_programs_of_one_rank_are_ordered_by_the_scope_of_its_device(target, sco
     x, flag, out = (node.zeros((1,), "int32") for _ in range(3))
     node.launch(send_within, (2,), x, flag, out, SCOPE=scope, checks="default,races")
     assert [part[0] for part in out] == [7, 8]
+
+
+@tilefw.jit
+def put_one(x):
+    tl.store(tld.at(x, 1), 7)
+
+
+@tilefw.jit
+def read_by_the_last(x, out, PROGRAMS: tl.constexpr):
+    if tl.program_id(0) == PROGRAMS - 1:
+        tl.store(out, tl.load(x))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_end_of_a_launch_orders_nobody(target):
+    """The program of rank 1 that reads begins some turns after the launch of rank 0 has ended: earlier ones fill its device."""
+    node, programs = tilefw.node(target, 2), 130
+    x, out = (node.zeros((1,), "int32", name=name) for name in ("x", "out"))
+    with (
+        tilefw.target(target, checks="default,races"),
+        pytest.raises(CheckError, match="races: race on x of rank 1: nothing orders this load of rank 1"),
+    ):
+        node.run([(0, put_one, (1,), (x,)), (1, read_by_the_last, (programs,), (x, out, programs))])

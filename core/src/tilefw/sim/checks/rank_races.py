@@ -39,15 +39,10 @@ class RankRaces(AgentOrder):
         assert launch.joint is not None
         self._joint: JointAgents = launch.joint
         self.leads = "weak_memory" not in launch.options.checks
-        self._touched: list[Region] = []
 
     @classmethod
     def made_for(cls, launch: LaunchState) -> Self | None:
         return cls(launch) if launch.joint is not None else None
-
-    def close(self) -> None:
-        for region in self._touched:
-            region.races = None
 
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         scope = int(label(access.order, access.scope).scope)
@@ -73,9 +68,9 @@ class RankRaces(AgentOrder):
     # -- parts
 
     def _places(self, region: Region) -> PlaceAccesses:
+        """Kept until all launches have ended (`run.kept_regions`): the end of one orders nobody."""
         if not isinstance(region.races, PlaceAccesses):
             region.races = PlaceAccesses(region)
-            self._touched.append(region)
         return region.races
 
     def _check(self, lanes: NumpyLanes, piece: Piece, access: Access, scope: int) -> None:
