@@ -26,6 +26,15 @@ def test_each_reads_the_others_memory(seed: int) -> None:
     assert np.array_equal(out, np.arange(32) + 100 * np.array([[1], [0], [3], [2]]))
 
 
+@pytest.mark.parametrize("compiled", ["0", "always"])
+def test_memory_that_the_other_has_read_may_be_written_behind_a_meeting(compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEFW_JIT", compiled)
+    again = "ld.shared.u32 %r12, [%r4]; add.u32 %r12, %r12, 1; st.shared.u32 [%r4], %r12;\n"
+    for between, found in ((MEET, set()), ("", {"TFW0804"})):
+        body = RANK + PLACE + WRITE + MEET + REMOTE + between + again + MEET + KEEP
+        assert set(codes(run(body, [INPUT, OUT], 4, directives=TWO)[1])) == found
+
+
 def test_without_the_first_meeting_they_race_and_without_the_second_memory_is_gone() -> None:
     assert "TFW0804" in codes(run(RANK + PLACE + WRITE + REMOTE + MEET + KEEP, [INPUT, OUT], 4, directives=TWO)[1])
     leave = "setp.eq.u32 %p2, %r6, 0;\n@%p2 ret;\nmov.u32 %r20, 0;\n" + "add.u32 %r20, %r20, 1;\n" * 3

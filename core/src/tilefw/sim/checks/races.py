@@ -123,8 +123,9 @@ class Races(Synchronisation, EngineOrder):
         return answer != NOT_HERE
 
     def _has_compiled_form(self, kind: AccessKind, batch: Batch, region: Region) -> bool:
-        """Compiled forms know nothing of what workgroups have acquired of each other; in shared memory none meets another one."""
-        if self._units or (self._known and region is not batch.memory.region("shared")):
+        """Compiled forms know nothing of what workgroups have acquired of each other; in shared memory only a cluster's meet."""
+        alone = region is batch.memory.region("shared") and self.launch.geometry.cluster_workgroups == 1
+        if self._units or (self._known and not alone):
             return False
         return self._compiled.ready(kind)
 
