@@ -42,6 +42,15 @@ def test_a_read_that_another_is_ordered_behind_is_left_out_unless_its_scope_is_n
         assert len(members(records, both)) == 1 + left
 
 
+def test_a_strong_read_stands_for_none_of_another_agent_whose_scope_has_other_writers():
+    """Two ranks read in the device's scope, one behind the other; a store of the second one's device races with the first."""
+    records, known = AccessRecords(), np.zeros((3, 3), np.int64)
+    known[1, 0] = 4
+    first, second = (records.numbers(np.array([agent]), np.array([4]), SITE, 2) for agent in (0, 1))
+    reads = records.with_reads(records.with_reads(NOBODY, first, known), second, known)
+    assert records.unordered(reads, 2, known[2], 3, np.array([3, 2, 1])) == first[0]
+
+
 def test_a_write_races_with_reads_that_its_agent_does_not_know():
     records, known = AccessRecords(), np.zeros((3, 3), np.int64)
     reads = records.with_reads(NOBODY, records.numbers(np.array([0, 1]), np.array([2, 5]), SITE, 0), known)

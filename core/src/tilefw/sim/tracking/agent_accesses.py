@@ -107,10 +107,12 @@ class AccessRecords:
         return found
 
     def _covered(self, members: Array, numbers: Array, known: Array) -> Array:
-        """Which members are before one of the records, whose scope is no wider, or are those records."""
+        """Which members are before one of the records that may race with whoever they may: a weak one, or their own agent's in no
+        wider a scope. A strong one of another agent meets other writers than they do, and does not race with those."""
         mine, others = self.agent[numbers][:, None], self.agent[members]
-        ordered = (mine == others) | (known[mine, others] >= self.epoch[members])
-        return (ordered & (self.scope[numbers][:, None] <= self.scope[members])).any(axis=0)
+        scope, own = self.scope[numbers][:, None], mine == others
+        weak = (scope == 0) & (known[mine, others] >= self.epoch[members])
+        return (weak | own & (scope <= self.scope[members])).any(axis=0)
 
     def unordered(self, reads: int, agent: int, known: Array, scope: int, meets: Array) -> int:
         """Of a set of reads the first that a write of an agent may race with, NOBODY where there is none; `meets`: by agent, the
