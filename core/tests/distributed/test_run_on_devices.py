@@ -55,7 +55,7 @@ def test_a_launch_is_judged_by_what_its_keywords_ask_for(capsys, name, said):
 
 @pytest.mark.parametrize("words, said", [
     (["al_reduce", "--devices", "2"], "did you mean 'all_reduce'?"),
-    (["all_reduce", "--devices", "2", "--param", "form=x"], "its forms: one_shot, two_shot, ring"),
+    (["all_reduce", "--devices", "2", "--param", "form=x"], "its forms: one_shot, two_shot, multicast, ring"),
     (["all_reduce", "--devices", "2", "--param", "n=0"], "n is a whole number from 1"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--param", "programs=0"], "programs is a whole number from 1"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--param", "block=2.5"], "block is a whole number from 1, not"),
@@ -66,7 +66,7 @@ def test_a_launch_is_judged_by_what_its_keywords_ask_for(capsys, name, said):
     (["all_reduce", "--devices", "2", "--tuned"], "--tuned does not go with --devices"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--system", "no:such"], "reference has no model of time"),
     (["all_reduce", "--devices", "2", "--target", "reference", "--timeline", "a.txt"], "neither in .json nor in .svg"),
-    (["all_reduce", "--devices", "2", "--target", "reference", "--timeline", "a.json"], "--param form=one_shot, or two_shot, ring"),
+    (["all_reduce", "--devices", "2", "--target", "reference", "--timeline", "a.json"], "form=one_shot, or two_shot, multicast"),
     (["all_to_all", "--devices", "2", "--target", "reference", "--timeline", "a.json"], "the time is not known: reference has no"),
     (["all_reduce", "--target", "reference", "--system", "no:such"], "--system goes with --devices"),
     (["all_reduce", "--target", "reference", "--time"], "--time goes with --devices"),
