@@ -116,7 +116,7 @@ def joint_device(executor: Executor, target: str, heap: SymmetricHeap) -> JointD
 
 
 def _options(where: LaunchSite, device: JointDevice, seed: int, number: int) -> LaunchOptions:
-    # Nobody follows the values of programs that run at once; what the host has not written is found as memory that is not initialised.
+    # Nobody follows the values of programs that run at once; what the host has not written is found as memory not initialised.
     followed = where.of_program - ({UNINITIALISED} if "initialisation" in where.checks & device.joint_checks else frozenset())
     named = where.resolved.named_checks & where.checks - device.joint_checks | followed
     if named:
