@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tilefw
-from tilefw.api.errors import CodeError, UsageError
+from tilefw.api.errors import CodeError, UnsupportedError, UsageError
 from tilefw.triton.iris import DEVICE_FUNCTIONS, all_ranks, device_functions, kernels
+from tilefw.triton.iris.process import IrisProcess
 
 _LIBRARY = '''import missing_library
 import triton
@@ -73,6 +74,23 @@ def test_files_without_kernels_are_told(tmp_path: Path) -> None:
     for name, told in (("empty.py", "no function under"), ("broken.py", "cannot be read"), ("absent.py", "cannot be read")):
         with pytest.raises(CodeError, match=told):
             kernels(tmp_path / name)
+
+
+def test_a_process_makes_no_tensor_that_its_heap_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    here = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "iris", "MASTER_PORT": str(os.getpid())}
+    for name, value in {**here, "TILEFW_TARGET": "reference"}.items():
+        monkeypatch.setenv(name, value)
+    host = IrisProcess(1 << 20)
+    try:
+        assert host.ones(2, 3, device="cuda", requires_grad=False).tolist() == [[1, 1, 1], [1, 1, 1]]
+        assert host.linspace(0, 1, 3, out=None).tolist() == [0, 0.5, 1] and host.zeros_like(torch.ones(2)).tolist() == [0, 0]
+        for more in ({"requires_grad": True}, {"out": torch.ones(4)}, {"names": "x"}):
+            with pytest.raises(UnsupportedError, match="makes no tensor with"):
+                host.zeros(4, **more)
+    finally:
+        host._launching.__exit__(None, None, None)
+        host.node.close()
 
 
 _PROGRAM = '''import sys

@@ -24,6 +24,8 @@ from tilefw.triton.iris import device_functions
 
 _UTILITIES = Path("iris", "util.py")
 _SERVED = ("do_bench", "memset_tensor")  # of them
+_ANYWHERE = ("device", "layout", "memory_format", "pin_memory")  # keywords of PyTorch's that say nothing of the host's memory
+_PLAIN = {"out": None, "requires_grad": False}  # and those that are served where they say nothing
 
 
 class IrisProcess:
@@ -92,52 +94,56 @@ class IrisProcess:
     def deallocate(self, pointer: Any) -> None:
         """Nothing: memory is given back when the process ends."""
 
-    def empty(self, *size: Any, dtype: Any = None, **ignored: Any) -> Any:
-        """A tensor that nobody has written; here and below, keywords of PyTorch's that say no value are ignored."""
-        return self._new(_shape(size), dtype)
+    def empty(self, *size: Any, dtype: Any = None, **plain: Any) -> Any:
+        """A tensor that nobody has written; here and below, other keywords of PyTorch's have the values that change
+        nothing."""
+        return self._new(_shape(size), dtype, **plain)
 
-    def zeros(self, *size: Any, dtype: Any = None, **ignored: Any) -> Any:
+    def zeros(self, *size: Any, dtype: Any = None, **plain: Any) -> Any:
         """Zeros, of int32 where nothing is said."""
-        return self._new(_shape(size), dtype or _torch().int32).zero_()
+        return self._new(_shape(size), dtype or _torch().int32, **plain).zero_()
 
-    def zeros_like(self, tensor: Any, **ignored: Any) -> Any:
+    def zeros_like(self, tensor: Any, **plain: Any) -> Any:
         """Zeros of a tensor's shape and type."""
-        return self._new(tuple(tensor.shape), tensor.dtype).zero_()
+        return self._new(tuple(tensor.shape), tensor.dtype, **plain).zero_()
 
-    def ones(self, *size: Any, dtype: Any = None, **ignored: Any) -> Any:
+    def ones(self, *size: Any, dtype: Any = None, **plain: Any) -> Any:
         """Ones."""
-        return self._new(_shape(size), dtype).fill_(1)
+        return self._new(_shape(size), dtype, **plain).fill_(1)
 
-    def full(self, size: Any, fill_value: Any, dtype: Any = None, **ignored: Any) -> Any:
+    def full(self, size: Any, fill_value: Any, dtype: Any = None, **plain: Any) -> Any:
         """One value everywhere, of int32 where nothing is said."""
-        return self._new(_shape((size,)), dtype or _torch().int32).fill_(fill_value)
+        return self._new(_shape((size,)), dtype or _torch().int32, **plain).fill_(fill_value)
 
-    def arange(self, start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, **ignored: Any) -> Any:
+    def arange(self, start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None, **plain: Any) -> Any:
         """Numbers in steps."""
         first, last = (0, start) if end is None else (start, end)
-        return self._filled(_torch().arange(first, last, step, dtype=dtype))
+        return self._filled(_torch().arange(first, last, step, dtype=dtype), **plain)
 
-    def linspace(self, start: float, end: float, steps: Any, dtype: Any = None, **ignored: Any) -> Any:
+    def linspace(self, start: float, end: float, steps: Any, dtype: Any = None, **plain: Any) -> Any:
         """So many numbers at equal distances."""
-        return self._filled(_torch().linspace(start, end, math.prod(_shape((steps,))), dtype=dtype))
+        return self._filled(_torch().linspace(start, end, math.prod(_shape((steps,))), dtype=dtype), **plain)
 
-    def randn(self, *size: Any, generator: Any = None, dtype: Any = None, **ignored: Any) -> Any:
+    def randn(self, *size: Any, generator: Any = None, dtype: Any = None, **plain: Any) -> Any:
         """Normal numbers of PyTorch's generator."""
-        return self._filled(_torch().randn(_shape(size), generator=generator, dtype=dtype))
+        return self._filled(_torch().randn(_shape(size), generator=generator, dtype=dtype), **plain)
 
-    def uniform(self, size: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None, **ignored: Any) -> Any:
+    def uniform(self, size: Any, low: float = 0.0, high: float = 1.0, dtype: Any = None, **plain: Any) -> Any:
         """Uniform numbers of PyTorch's generator."""
-        return self._new(_shape((size,)), dtype).uniform_(low, high)
+        return self._new(_shape((size,)), dtype, **plain).uniform_(low, high)
 
-    def randint(self, size: Any, low: int, high: int, dtype: Any = None, **ignored: Any) -> Any:
+    def randint(self, size: Any, low: int, high: int, dtype: Any = None, **plain: Any) -> Any:
         """Whole numbers of PyTorch's generator."""
-        return self._filled(_torch().randint(low, high, _shape((size,)), dtype=dtype or _torch().int32))
+        return self._filled(_torch().randint(low, high, _shape((size,)), dtype=dtype or _torch().int32), **plain)
 
-    def _filled(self, values: Any) -> Any:
-        return self._new(tuple(values.shape), values.dtype).copy_(values)
+    def _filled(self, values: Any, **plain: Any) -> Any:
+        return self._new(tuple(values.shape), values.dtype, **plain).copy_(values)
 
-    def _new(self, shape: Sequence[int], dtype: Any) -> Any:
+    def _new(self, shape: Sequence[int], dtype: Any, **plain: Any) -> Any:
         torch = _torch()
+        for keyword, value in plain.items():
+            if keyword not in _ANYWHERE and (keyword not in _PLAIN or value is not _PLAIN[keyword]):
+                raise UnsupportedError(f"a symmetric heap makes no tensor with {keyword}={value!r}", code="TFW0103")
         kind = dtype or torch.get_default_dtype()
         element = torch_element(kind)
         if element is None or element.numpy is None:
