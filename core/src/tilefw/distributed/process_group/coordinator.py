@@ -34,7 +34,7 @@ BEAT = 5.0  # seconds between signs of life to who waits
 _MARGIN = 0.01  # seconds by which who is late is looked for late
 
 
-class _Execution(NamedTuple):
+class _Attempt(NamedTuple):
     """Launches that ran at once: the ranks' memory after them, and their result or what ended them all."""
 
     unpacked: Mapping[int, Unpacked]
@@ -187,7 +187,7 @@ class Coordinator:
         except BaseException as error:  # whoever waits must hear of it
             return dict.fromkeys(requests, RankOutcome(error=InternalError(f"launches of a group failed: {error!r}")))
 
-    def _executed(self, requests: Mapping[int, RankRequest], seed: int) -> _Execution:
+    def _executed(self, requests: Mapping[int, RankRequest], seed: int) -> _Attempt:
         """Run all launches. Where some wait for what a rank may launch next, whose launches have ended: those alone, as they might
         have run before the others began."""
         every = self._execute(requests, seed)
@@ -196,7 +196,7 @@ class Coordinator:
             return alone if alone.error is None else every  # where they need the others, they had no other way to end
         return every
 
-    def _execute(self, requests: Mapping[int, RankRequest], seed: int) -> _Execution:
+    def _execute(self, requests: Mapping[int, RankRequest], seed: int) -> _Attempt:
         unpacked = {
             rank: Unpacked(request.launches, request.luggage, self._node, self._memory, self._known)
             for rank, request in sorted(requests.items())
@@ -204,8 +204,8 @@ class Coordinator:
         try:
             result = self._node.execute([one for mine in unpacked.values() for one in mine.launches], seed)
         except KernelError as error:
-            return _Execution(unpacked, None, error)
-        return _Execution(unpacked, result, None)
+            return _Attempt(unpacked, None, error)
+        return _Attempt(unpacked, result, None)
 
     def _release(self) -> None:
         """Nobody launches: who waits for launches alone goes on, and all who have come to one meeting have met."""
