@@ -141,6 +141,15 @@ def test_mistakes_with_ranks_are_told():
             parse_graph(wrong.format(line))
 
 
+def test_a_scalar_is_an_input_of_every_rank():
+    b = ModuleBuilder()
+    x, scale = b.input("x", "fp32", X.shape), b.input("scale", "fp32", ())
+    b.output("y", b.map("mulf", b.collective("all_reduce", x, 2), b.broadcast(scale, X.shape)))
+    with NodeSession(compile_graph(kernel_graph(b.module()), "reference")) as session:
+        for outputs in session.run({"x": X, "scale": np.float32(3)}):
+            np.testing.assert_array_equal(outputs["y"], 6 * X)
+
+
 def test_two_sessions_are_open_on_one_node_at_once():
     plan = compile_graph(kernel_graph(feed_forward()), "reference")
     with NodeSession(plan) as one, NodeSession(plan) as other:

@@ -207,7 +207,7 @@ def stored(name: str, tensor: ModelTensor, given: Any) -> np.ndarray[Any, Any]:
         raise UsageError(f"input '{name}' has shape {list(tensor.shape)}, not {list(array.shape)}", code="TFW0360")
     if array.dtype != wanted and not _same_bits(array.dtype, wanted):
         raise UsageError(f"input '{name}' has elements of {tensor.dtype}, not {array.dtype}", code="TFW0360")
-    held = np.ascontiguousarray(array)
+    held = np.asarray(array, order="C")  # a scalar stays one, which ascontiguousarray gives a dim
     if wanted.kind == "b" and held.reshape(-1).view(np.uint8).max(initial=0) > 1:
         raise UsageError(f"input '{name}' has truth values other than 0 and 1", code="TFW0360")
     return held
