@@ -100,7 +100,7 @@ class _DotStaging:
         copies = [user for user in users_of(buffer_of_view(found.view)) if isinstance(user, CopyOp | CopyBlockOp)]
         stores = [user for user in users_of(buffer_of_view(found.view)) if isinstance(user, StoreSharedOp)]
         if copies:
-            rows = {_fastest(self.accesses, copy) for copy in copies}
+            rows = {self.accesses.preference(copy)[0][0] for copy in copies}  # also where lanes would copy single elements
             return FactorSource(True, tuple(1 - dim if found.turned else dim for dim in rows) if len(rows) == 1 else ())
         order = self._preferred(stores[0].value) if stores else (1, 0)
         return FactorSource(True, tuple(1 - dim for dim in order) if found.turned else order)
@@ -165,7 +165,7 @@ def _bring(view: SharedOperandView, op: DotOp) -> None:
         reading = following
 
 
-def _fastest(accesses: Accesses, op: CopyOp | CopyBlockOp | ops.LoadOp | ops.LoadBlockOp) -> int:
+def _fastest(accesses: Accesses, op: ops.LoadOp | ops.LoadBlockOp) -> int:
     """The dim along which an access's elements are neighbours in memory."""
     layout = accesses.coalesced(op)
     first = next((basis for basis in (*layout.register, *layout.lane, *layout.wave) if basis), 0)
