@@ -41,10 +41,13 @@ def key(site: Site) -> tuple[str, int, str, str]:
 
 
 def append(log: Path, one: KernelVerdicts) -> None:
-    """Sites without their changed texts, which nobody reads again."""
+    """Sites without their changed texts, which nobody reads again; in the place of a last line that was cut off."""
     told = [[v.site.kind, v.site.line, v.site.before, v.site.after, v.outcome, v.detail] for v in one.verdicts]
-    with log.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"kernel": one.kernel, "seconds": one.seconds, "verdicts": told}) + "\n")
+    line = json.dumps({"kernel": one.kernel, "seconds": one.seconds, "verdicts": told}) + "\n"
+    whole = log.read_bytes().rfind(b"\n") + 1 if log.exists() else 0
+    with log.open("ab") as file:
+        file.truncate(whole)
+        file.write(line.encode())
 
 
 def read(log: Path | None, kernels: Sequence[str]) -> dict[str, KernelVerdicts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,11 @@ def test_a_log_is_gone_on_with_and_its_survivors_alone_are_tried_again(monkeypat
     assert kinds("--page-alone") == {"weaken": "equivalent", "barrier": "survived"}
     assert "Not tried yet: another." in (tmp_path / "page.md").read_text("utf-8")
     assert kinds("--kernels", "kernel") == {"weaken": "equivalent", "barrier": "equivalent"}
+
+
+def test_a_log_whose_last_line_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
+    log, one = tmp_path / "log.jsonl", verdict_log.KernelVerdicts("kernel", (), 1.0)
+    verdict_log.append(log, one)
+    log.write_text(log.read_text("utf-8") + '{"kernel": "another", "sec', "utf-8")
+    verdict_log.append(log, replace(one, kernel="third"))
+    assert [*verdict_log.read(log, ("kernel", "another", "third"))] == ["kernel", "third"]
