@@ -215,6 +215,34 @@ def test_a_copy_of_a_part_reads_its_source_as_a_whole_one_does(amount):
         assert {f.check for f in report.findings} == checks
 
 
+READERS_AND_A_WRITER = """
+    mov.u32 %r10, %ctaid.x;
+    setp.eq.u32 %p0, %r10, 3;
+    @%p0 bra writer;
+    ld.global.u32 %r3, [%d8];
+    mad.wide.u32 %d9, %r10, 4, %d1;
+    st.global.u32 [%d9+16], %r3;
+    setp.eq.u32 %p1, %r0, 0;
+    setp.lt.and.u32 %p1, %r10, {readers}, %p1;
+    @%p1 red.release.gpu.global.add.u32 [%d1], 1;
+    ret;
+writer:
+    ld.acquire.gpu.global.u32 %r3, [%d1];
+    setp.lt.u32 %p2, %r3, {readers};
+    @%p2 bra writer;
+    st.global.u32 [%d8], %r0;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("readers", "checks"), [(3, set()), (2, {"races"})])
+def test_what_several_workgroups_have_read_is_stored_to_behind_a_release_of_each(readers, checks):
+    """Three read; so many of them release."""
+    text = kernel(ADDRESS + READERS_AND_A_WRITER.format(readers=readers), pointers=2)
+    report, _ = run(text, np.ones(32, np.uint32), np.zeros(8, np.uint32), grid=(4,))
+    assert {f.check for f in report.findings} == checks
+
+
 def test_an_endless_kernel_ends_by_its_budget():
     report, _ = run(kernel("L: bra L;", pointers=0), budget=100_000)
     assert [f.code for f in report.findings] == ["TFW0810"]

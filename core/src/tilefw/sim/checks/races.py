@@ -2,7 +2,9 @@
 
 Order comes from barriers (vector clocks per workgroup: a barrier joins the clocks of the waves that take part) and from
 release/acquire pairs of atomics and fences on one address, kept per workgroup: a receiving workgroup is taken to know at once what
-one of its waves has acquired, so some races are missed, none invented. An access to shared memory that an event finishes
+one of its waves has acquired, so some races are missed. What several workgroups have read is ordered before a store when its
+workgroup has acquired from all of the launch, and what waves of one workgroup tell each other without a barrier orders nothing:
+there a race may be reported that is none. An access to shared memory that an event finishes
 is ordered by a barrier only when its wave has waited for the event before it. Lanes of one wave never race: within an
 instruction the highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place
 keeps its last writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
@@ -294,7 +296,19 @@ class Races(Synchronisation, EngineOrder):
             for place in zip(*np.nonzero(foreign), strict=True):
                 waves = other[place][None] if read is None else read[0].reading_waves(read[1][place][None], int(actor[place]), 0)
                 result[place] = self._knows(int(batch.workgroups[slot[place]]), int(group[place]), waves, int(clock[place]))
+            if (of_all := asked & (actor == SEVERAL_GROUPS)).any():
+                acting = list(zip(slot[of_all].tolist(), wave[of_all].tolist(), strict=True))
+                least = {one: self._least_known(batch, *one) for one in dict.fromkeys(acting)}
+                result[of_all] = np.array([least[one] for one in acting]) >= clock[of_all]
         return result
+
+    def _least_known(self, batch: Batch, slot: int, wave: int) -> int:
+        """The clock that a wave knows all others of the launch to have reached: whichever they are that have read a place."""
+        mine = int(batch.workgroups[slot])
+        others = [clocks for group, clocks in self._known.get(mine, {}).items() if group != mine]
+        if len(others) < self.launch.geometry.workgroups - 1:
+            return -1
+        return min(int(clocks.min()) for clocks in (*others, np.delete(batch.clocks[slot, wave], wave)) if clocks.size)
 
     def _readers_ordered(self, batch: Batch, readers: Array, clocks: Array, slot: Array, wave: Array) -> Array:
         """The same of several waves of one workgroup, `readers` [places, waves] at `clocks`, whatever is known of others."""
