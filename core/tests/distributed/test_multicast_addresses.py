@@ -150,6 +150,16 @@ def test_what_the_chip_claims_is_what_its_instructions_make():
         assert "multimem" not in other.text
 
 
+@tilefw.jit
+def load_for_nobody(x, BLOCK: tl.constexpr):
+    tld.multicast_load_reduce(x + tl.arange(0, BLOCK))
+
+
+def test_what_nobody_asks_for_is_not_loaded():
+    module = tilefw.compile(load_for_nobody, "nvidia-sm90a", {"x": "*fp32"}, {"BLOCK": 64})
+    assert "multimem" not in module.text
+
+
 @pytest.mark.parametrize(("line", "code"), [
     ("tld.multicast_load_reduce(x, 'mul')", "TFW0221"), ("tld.multicast_load_reduce(x, 'and')", "TFW0220"),
     ("tld.multicast_reduce(x, 1, sem='acquire')", "TFW0221"), ("tld.multicast_load_reduce(x, other=1)", "TFW0221"),

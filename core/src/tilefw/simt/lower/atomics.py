@@ -29,6 +29,8 @@ Again = tuple[str, SSAValue]
 
 def atomic(context: LoweringContext, op: AtomicOp, again: Again | None = None) -> None:
     """One access an element, and the old values in the layout of the op."""
+    if isinstance(op, MulticastOp) and op.action == "load" and not op.result_is_used:
+        return  # changes nothing, and nobody asks
     tile = types.is_tile(op.value.type)
     layout = context.assignment.layouts[op] if tile else of_scalar(context)
     mine = context.address.only_copy(layout)
