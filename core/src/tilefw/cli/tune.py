@@ -33,7 +33,7 @@ def main(summary: str, argv: list[str]) -> int:
     stated = {name: value for name, value in vars(args).items() if name not in _NO_PART}
     record = tuned_choices.search_record(task.key, stated)
     part = None if args.timed is None else args.timed / 100
-    with workers_of(args, task) as workers:
+    with workers_of(args, task, resolved.target) as workers:
         search = Search(
             task.over, task.start, workers.timed, task.estimate, record, _told, task.only, part, workers.together,
             _told_each_second(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ import numpy as np
 import pytest
 
 import tilefw
+from tilefw.api.errors import KernelError
 from tilefw.cli.main import main
 from tilefw.cli.scripts import function
+from tilefw.cli.tuning_workers import AskedFor, TuningProcesses, trial, versions
 from tilefw.kernels import tuning
 from tilefw.runtime.compilation import fingerprint
 from tilefw.runtime.plugins.loader import Target
@@ -71,6 +75,29 @@ def test_processes_beside_this_one_time_the_same(capsys: pytest.CaptureFixture[s
         found.append(json.loads(capsys.readouterr().out))
     alone, beside = ({json.dumps(t["configuration"]): t["seconds"] for t in told["trials"]} for told in found)
     assert alone == beside and len(alone) == 2 and found[0]["choice"] == found[1]["choice"]
+
+
+def test_workers_have_the_versions_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = versions("nvidia-sm80")
+    assert "tilefw-core" in ours and "tilefw-nvidia" in ours
+    versions.cache_clear()
+    monkeypatch.setattr(Target, "toolchain_digest", lambda _: "another assembler")
+    with pytest.raises(KernelError, match=r"a worker has .*another assembler, the search tilefw-core"):
+        trial(AskedFor("nvidia-sm80", ours, b""), {}, None)
+    versions.cache_clear()
+
+
+class _Ends:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self) -> Any:
+        return os._exit, (1,)
+
+
+def test_a_process_that_is_lost_is_said() -> None:
+    asked = AskedFor("nvidia-sm80", versions("nvidia-sm80"), pickle.dumps(_Ends()))
+    with pytest.raises(KernelError, match="was lost"), TuningProcesses(asked, 1) as processes:
+        list(processes.timed([{}], None))
 
 
 def test_an_address_without_a_scheduler_is_said(capsys: pytest.CaptureFixture[str]) -> None:
