@@ -5,7 +5,8 @@
 
 Each problem of `ranking_problems.py` is exhausted first: every configuration is compiled, recorded and timed in detail, as
 `tilefw tune` times one. Then the search chooses, which knows nothing of that. Costs are processor
-seconds, those of child processes (assemblers) included, without the cache of artifacts.
+seconds, those of child processes (assemblers) included, without the cache of artifacts. Who changes rows of the file says so in a
+row `{"note": "…"}`, which the page repeats.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def kept(path: Path) -> list[dict[str, Any]]:
 
 def exhaust(target: str, path: Path, until: float) -> None:
     """Time what the file does not have yet."""
-    done = {(row["problem"], json.dumps(row["configuration"])) for row in kept(path) if row["target"] == target}
+    done = {(row["problem"], json.dumps(row["configuration"])) for row in kept(path) if row.get("target") == target}
     for problem in PROBLEMS:
         left = [c for c in problem.configurations if (problem.name, json.dumps(c)) not in done]
         if left:
@@ -108,7 +109,7 @@ def searched(problem: Problem, target: str) -> dict[str, Any]:
 
 def search_all(target: str, path: Path) -> None:
     """Search where the exhaustion is complete and the file has no search yet."""
-    rows = [row for row in kept(path) if row["target"] == target]
+    rows = [row for row in kept(path) if row.get("target") == target]
     done = {row["problem"] for row in rows if "search" in row}
     for problem in PROBLEMS:
         exhausted = {json.dumps(row["configuration"]) for row in rows if row["problem"] == problem.name and "cost" in row}
@@ -124,9 +125,11 @@ def main(argv: list[str]) -> int:
     parse.add_argument("--seconds", type=float, default=float("inf"), help="processor seconds that exhausting may take")
     parse.add_argument("--page", type=Path)
     args = parse.parse_args(argv)
-    for target in args.target if args.keep is not None else ():
-        exhaust(target, args.keep, processor_seconds() + args.seconds)
-        search_all(target, args.keep)
+    keep: Path | None = args.keep
+    if keep is not None:
+        for target in args.target:
+            exhaust(target, keep, processor_seconds() + args.seconds)
+            search_all(target, keep)
     if args.page is not None:
         (Path(__file__).parent / "ranking.md").write_text(page(kept(args.page), PROBLEMS))
     return 0

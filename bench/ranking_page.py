@@ -43,7 +43,9 @@ def compared(rows: Sequence[Mapping[str, Any]], problem: Problem, target: str) -
     return Compared(problem.name, target, len(wanted), choice, first, max(times.values()) / best, search["timed"], *parts)
 
 
-def page(rows: Sequence[Mapping[str, Any]], problems: Sequence[Problem]) -> str:
+def page(kept: Sequence[Mapping[str, Any]], problems: Sequence[Problem]) -> str:
+    """The page of a file's rows. A row that has a `note` alone says what was done to the others, and is said on the page."""
+    rows, notes = [row for row in kept if "note" not in row], [str(row["note"]) for row in kept if "note" in row]
     targets = list(dict.fromkeys(row["target"] for row in rows))
     found = [one for target in targets for problem in problems if (one := compared(rows, problem, target)) is not None]
     return "\n".join([
@@ -52,7 +54,8 @@ def page(rows: Sequence[Mapping[str, Any]], problems: Sequence[Problem]) -> str:
         "configuration; the search estimates all from tile IR and times few (docs/profiling.md). Costs are processor seconds.",
         "4% of the configurations are timed, one at least: where there are fewer than fifty, that one is timed for its own sake,",
         "and the choice is the estimates'. *Ranking* is the cost without it, *whole* with it. Goals: within 5% of the best,",
-        "at 5% of the cost. No problem was set aside: the estimates were written with many of these in view.", "",
+        "at 5% of the cost. No problem was held out: the estimates, and the figures in them, were written with many of these in",
+        "view, so that other kernels may fare worse.", *(f"\n{note}" for note in notes), "",
         "| target | problems | choice within 5% | estimates' first within 5% | ranking within 5% of the cost | whole within 5% |",
         "|---|---|---|---|---|---|",
         *(_summary(target, [one for one in found if one.target == target]) for target in targets), "",
