@@ -17,8 +17,8 @@ from tilefw.api.target import TargetInfo
 
 if TYPE_CHECKING:
     from tilefw.api.ir import DotScaledOp, ModuleOp, ModulePass
-    from tilefw.api.simt import LaneMachine
     from tilefw.api.timing import ChipFigures, ChipTiming
+    from tilefw.simt.description import LaneMachine
 
 
 @dataclass(frozen=True, slots=True)

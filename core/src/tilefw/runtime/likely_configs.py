@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tilefw.api.errors import KernelError
 
 if TYPE_CHECKING:
-    from tilefw.runtime.autotune import Config
     from tilefw.runtime.estimates import Estimates
 
 LEAST = 2
 """Candidates that are run at least."""
-Candidate = TypeVar("Candidate", bound="Config")
+
+
+class Configured(Protocol):
+    """What is asked of a candidate (autotune.py's Config): what it sets, and a hook that may change a launch."""
+
+    @property
+    def pre_hook(self) -> Any: ...
+    def all_kwargs(self) -> dict[str, Any]: ...
+
+
+Candidate = TypeVar("Candidate", bound=Configured)
 
 
 def likely(
