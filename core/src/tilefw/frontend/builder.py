@@ -249,8 +249,9 @@ class Builder:
         self, action: str, kind: str, pointer: RuntimeValue, value: RuntimeValue, context: RuntimeValue, mask: RuntimeValue | None,
         order: str = "relaxed", scope: str = "system",
     ) -> RuntimeValue:
-        words = {"order": order, "scope": scope}
-        op = ops.MulticastOp(action, kind, pointer.ssa, value.ssa, context.ssa, mask=_ssa(mask), **words)
+        op = ops.MulticastOp(
+            action, kind, pointer.ssa, value.ssa, context.ssa, mask=_ssa(mask), order=order, scope=scope,
+        )
         return self.value(op, value.type)
 
     def hint(self, value: RuntimeValue, name: str, numbers: tuple[int, ...]) -> None:
