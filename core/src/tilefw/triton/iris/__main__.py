@@ -13,11 +13,12 @@ import sys
 from pathlib import Path
 
 from tilefw.api.errors import KernelError
-from tilefw.cli.arguments import Parser, positive
 
 
 def run(words: list[str]) -> int:
     """The exit code of the program, of all processes the first that is none of success."""
+    from tilefw.cli.arguments import Parser, positive
+
     parser = Parser(prog="python -m tilefw.triton.iris", description=__doc__)
     parser.add_argument("--ranks", type=positive, metavar="N", help="start N processes (default: the environment names the rank)")
     parser.add_argument("checkout", metavar="CHECKOUT", help="where Iris's repository is")
