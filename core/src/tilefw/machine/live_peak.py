@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tilefw.machine.inst import Block, Function, Inst, Slice
-from tilefw.machine.liveness import Unit, analyse, effects, written_once
+from tilefw.machine.liveness import Liveness, Unit, analyse, effects, written_once
 from tilefw.machine.table import InstructionTable
 
 
@@ -26,12 +26,14 @@ def live_peak(function: Function, table: InstructionTable, sizes: Mapping[str, i
     return max(block_peaks(function, table, sizes), default=LivePeak(0, 0))
 
 
-def block_peaks(function: Function, table: InstructionTable, sizes: Mapping[str, int]) -> list[LivePeak]:
-    """The same of each block by itself; nothing of one without instructions."""
+def block_peaks(
+    function: Function, table: InstructionTable, sizes: Mapping[str, int], live: Liveness | None = None
+) -> list[LivePeak]:
+    """The same of each block by itself; nothing of one without instructions. `live`: what is live, where that is known already."""
     once = written_once(function) if any(inst.predicate is not None for inst in function.insts()) else frozenset()
     ends: list[set[Unit]] = [set() for _ in function.blocks]  # of a single one
     if len(function.blocks) > 1:
-        ends = analyse(function, table, once).live_out
+        ends = (live or analyse(function, table, once)).live_out
     early = {opcode for opcode in {inst.opcode for inst in function.insts()} if table.traits(opcode).early}
     return [
         _LiveScan(sizes, once, early).peak(block, end) if block.insts else LivePeak(0, 0)

@@ -43,25 +43,29 @@ def rematerialise(function: Function, table: InstructionTable, sizes: Mapping[st
     loops = {(start, end) for end, targets in enumerate(following) for start in targets if start <= end}
     if not loops:
         return 0
-    peaks = block_peaks(function, table, sizes)
-    moved = 0
+    moved, live, peaks = 0, None, list[LivePeak]()
     for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
+        if live is None:  # at first, and where something moved for the loop before
+            live = analyse(function, table)
+            peaks = block_peaks(function, table, sizes, live)
         fullest = max(range(start, end + 1), key=lambda i: peaks[i])
         wanting = excess(function, peaks[fullest])
         if wanting > 0:
-            moved += _CrowdedLoop(function, table, sizes, start, fullest).relieve(wanting)
-            peaks = block_peaks(function, table, sizes)
+            held = {reg for reg, _ in live.live_in[fullest]}
+            here = _CrowdedLoop(function, table, sizes, start, fullest, held).relieve(wanting)
+            moved, live = moved + here, None if here else live
     return moved
 
 
 class _CrowdedLoop:
-    """A loop that begins at the block `start`, and the block of it that holds the most."""
+    """A loop that begins at the block `start`, and the block of it that holds the most: at its begin the registers `held`."""
 
-    def __init__(self, function: Function, table: InstructionTable, sizes: Mapping[str, int], start: int, fullest: int) -> None:
-        self.function, self.table, self.sizes = function, table, sizes
+    def __init__(
+        self, function: Function, table: InstructionTable, sizes: Mapping[str, int], start: int, fullest: int, held: set[Reg]
+    ) -> None:
+        self.function, self.table, self.sizes, self.held = function, table, sizes, held
         self.before = function.blocks[:start]
         self.block = function.blocks[fullest]
-        self.held = {reg for reg, _ in analyse(function, table).live_in[fullest]}
         self.made = _written_once(function)
         self.entered_once = not predecessors(successors(function, table))[0]
 
