@@ -67,7 +67,7 @@ def everywhere(pressure: SpillPressure) -> NDArray[np.int32]:
 def test_room_is_made_only_where_a_register_found_none() -> None:
     _, ranges, now = crowded(3)
     reg = next(reg for reg in ranges.parts if reg.cls == "v")
-    most = most_live(ranges, now["v"], now["v"], Crowded(5, [reg]))
+    most = most_live(ranges, now["v"], now["v"], Crowded(5, frozenset([reg])))
     lives = np.zeros(len(most), np.bool_)
     for part in ranges.parts[reg]:
         for start, end in part.segments:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.errors import LaunchError, UsageError
+from tilefw.api.integers import round_up
 from tilefw.multicast_window import MulticastWindow
 from tilefw.node_context import BARRIER, HEAP_BASES, IN_FRONT, MULTICAST, WORD_BYTES
 
@@ -143,7 +144,7 @@ class SymmetricHeap:
         index, offset = self.check_room(first.shape, first.dtype)
         made = SymmetricArray(name, offset, tuple(arrays))
         self.arrays.insert(index, made)
-        self._next = max(self._next, _behind(made))
+        self._next = max(self._next, place_behind(made.offset, made.nbytes))
         return made
 
     def free(self, array: SymmetricArray) -> None:
@@ -161,7 +162,7 @@ class SymmetricHeap:
         for index, array in enumerate(self.arrays if self.reuses else ()):
             if begin + nbytes + GAP <= array.offset:
                 return index, begin
-            begin = _behind(array)
+            begin = place_behind(array.offset, array.nbytes)
         begin = begin if self.reuses else self._next
         if begin + nbytes > self.nbytes:
             left = max(0, self.nbytes - begin)
@@ -203,10 +204,9 @@ class SymmetricHeap:
         return f"{address:#x}"
 
 
-def _behind(array: SymmetricArray) -> int:
-    """The first offset at which another array may be."""
-    end = array.offset + array.nbytes + GAP
-    return end + -end % ALIGNMENT
+def place_behind(offset: int, nbytes: int) -> int:
+    """The first offset at which another array may be, behind one of so many bytes."""
+    return round_up(offset + nbytes + GAP, ALIGNMENT)
 
 
 def _kind(array: np.ndarray) -> str:

@@ -20,17 +20,8 @@ import numpy as np
 from tilefw.api.artifact import Artifact
 from tilefw.api.device import Argument, BufferView, Device, JointDevice, JointLaunch, LaunchOptions, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError
-from tilefw.api.integers import round_up
 from tilefw.distributed.joint_execution import joint_device
-from tilefw.distributed.symmetric_heap import (
-    ALIGNMENT,
-    BASE_STEP,
-    DEFAULT_BYTES,
-    GAP,
-    KEPT_BASE,
-    LAST_BASE,
-    SymmetricHeap,
-)
+from tilefw.distributed.symmetric_heap import BASE_STEP, DEFAULT_BYTES, KEPT_BASE, LAST_BASE, SymmetricHeap, place_behind
 from tilefw.graph.kernel_graph import stored
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.session import Session, require_inputs
@@ -259,7 +250,7 @@ class RankDevice:
         offset = self._next
         if offset + nbytes > self._heap.nbytes:
             raise LaunchError(f"the heap of rank {self.rank} has no {nbytes:,} bytes for {label}", code="TFW0361")
-        self._next = round_up(offset + nbytes + GAP, ALIGNMENT)
+        self._next = place_behind(offset, nbytes)
         address = self._heap.bases[self.rank] + offset
         return self._placing.place(address, nbytes, label=f"{label} of rank {self.rank}", readonly=readonly, element=element)
 

@@ -100,9 +100,9 @@ def _more_crowded(before: Mapping[str, Crowded], failures: Sequence[Failure], ta
     known: four times as many each time, as one by one took more rounds than there are. Empty where that is more than there are."""
     found: dict[str, Crowded] = {}
     for file in dict.fromkeys(failure.file for failure in failures):
-        regs = [failure.reg for failure in failures if failure.file == file]
-        known, count = before.get(file, Crowded(0, ())), table.classes[regs[0].cls].count or 0
-        again = [reg for reg in regs if reg in known.registers and reg not in known.leaving]
+        regs = frozenset(failure.reg for failure in failures if failure.file == file)
+        known, count = before.get(file, Crowded(0, frozenset())), table.classes[next(iter(regs)).cls].count or 0
+        again = (regs & known.registers) - known.leaving
         if again and known.spare * _MANY >= count:
             found[file] = Crowded(known.spare, regs, again)
         elif known.spare < count:

@@ -1,4 +1,4 @@
-"""The control flow graph of a function: exits, successors, predecessors, reachable blocks, loop depths.
+"""The control flow graph of a function: exits, successors, predecessors, reachable blocks, loops and their depths.
 
 A conditional branch is a jump under a predicate, or an instruction that may fall through (`table.BRANCH`) and reads its condition.
 """
@@ -82,8 +82,15 @@ def predecessors(following: list[list[int]]) -> list[list[int]]:
     return result
 
 
+def loops(following: list[list[int]]) -> list[tuple[int, int]]:
+    """The first and the last block of each loop, the shorter ones first. A loop is the blocks, in layout order, from the target of
+    a backward branch to the branch."""
+    found = {(start, end) for end, targets in enumerate(following) for start in targets if start <= end}
+    return sorted(found, key=lambda loop: loop[1] - loop[0])
+
+
 def depths(following: list[list[int]]) -> list[int]:
-    """The loop depth of each block. A loop is the blocks, in layout order, from the target of a backward branch to the branch."""
+    """The loop depth of each block: a loop counts for each of its backward branches."""
     found = [0] * len(following)
     for end, targets in enumerate(following):
         for start in (t for t in targets if t <= end):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.flow import loops, predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Slice
 from tilefw.machine.liveness import Liveness, Unit, analyse, effects, written_once
@@ -45,13 +45,13 @@ def hoist(function: Function, table: InstructionTable, steps: Mapping[str, Seque
     `steps`: by file the numbers of registers that are worth staying below.
     """
     following = successors(function, table)
-    loops = {(start, end) for end, targets in enumerate(following) for start in targets if start <= end}
-    if not loops:
+    found = loops(following)
+    if not found:
         return 0
     before, once = predecessors(following), written_once(function)
     moved = 0
     lives: Liveness | None = None
-    for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
+    for start, end in found:
         inside = range(start, end + 1)
         entered = start > 0 and all(p in inside or (i == start and p == start - 1) for i in inside for p in before[i])
         if not entered:

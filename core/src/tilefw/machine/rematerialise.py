@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.flow import loops, predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Function, Inst, Reg, Slice
 from tilefw.machine.live_peak import LivePeak, block_peaks
@@ -39,12 +39,8 @@ class RematerialiseInLoops(FunctionPass):
 
 def rematerialise(function: Function, table: InstructionTable, sizes: Mapping[str, int], excess: Excess) -> int:
     """Move what helps, for each loop by itself; how many instructions moved."""
-    following = successors(function, table)
-    loops = {(start, end) for end, targets in enumerate(following) for start in targets if start <= end}
-    if not loops:
-        return 0
     moved, live, peaks = 0, None, list[LivePeak]()
-    for start, end in sorted(loops, key=lambda loop: loop[1] - loop[0]):
+    for start, end in loops(successors(function, table)):
         if live is None:  # at first, and where something moved for the loop before
             live = analyse(function, table)
             peaks = block_peaks(function, table, sizes, live)
@@ -66,7 +62,7 @@ class _CrowdedLoop:
         self.function, self.table, self.sizes, self.held = function, table, sizes, held
         self.before = function.blocks[:start]
         self.block = function.blocks[fullest]
-        self.made = _written_once(function)
+        self.made = _made_once(function)
         self.entered_once = not predecessors(successors(function, table))[0]
 
     def relieve(self, wanting: int) -> int:
@@ -127,7 +123,7 @@ class _CrowdedLoop:
         self.block.insts = [inst for at, own in enumerate(self.block.insts) for inst in (*arriving[at], own)]
 
 
-def _written_once(function: Function) -> dict[Reg, int]:
+def _made_once(function: Function) -> dict[Reg, int]:
     """The registers that one instruction alone writes, without a condition, and the block that it is in."""
     found: dict[Reg, int] = {}
     again: set[Reg] = set()

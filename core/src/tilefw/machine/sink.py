@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilefw.machine.flow import predecessors, successors
+from tilefw.machine.flow import loops, predecessors, successors
 from tilefw.machine.function_pass import FunctionPass
 from tilefw.machine.inst import Block, Function, Inst, Slice
 from tilefw.machine.liveness import Unit, analyse
@@ -33,7 +33,7 @@ class SinkIntoLoops(FunctionPass):
 def sink(function: Function, table: InstructionTable) -> int:
     """Move what can be, for each loop by itself; how many instructions moved."""
     following = successors(function, table)
-    starts = {start for end, targets in enumerate(following) for start in targets if start <= end}
+    starts = {start for start, _ in loops(following)}
     before = predecessors(following)
     # From the end on, so that the numbers of blocks before a new one stay.
     guarded = [start for start in sorted(starts, reverse=True) if _is_guarded(before[start], following, start)]

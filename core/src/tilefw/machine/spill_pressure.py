@@ -67,8 +67,8 @@ class Crowded:
     `leaving`: those of others that found none where many were free at each point, so that they go themselves."""
 
     spare: int
-    registers: Sequence[Reg]
-    leaving: Sequence[Reg] = ()
+    registers: frozenset[Reg]
+    leaving: frozenset[Reg] = frozenset()
 
 
 def most_live(

@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from tilefw.api.integers import round_up
 from tilefw.distributed.symmetric_heap import SymmetricArray, SymmetricHeap
 
 
@@ -17,7 +18,7 @@ class SharedHeaps:
 
     def __init__(self, num_ranks: int, heap_bytes: int, descriptor: int | None = None) -> None:
         """A new one, or that of a descriptor, which stays the caller's."""
-        self._step = heap_bytes + -heap_bytes % mmap.PAGESIZE
+        self._step = round_up(heap_bytes, mmap.PAGESIZE)
         self.nbytes, self._ranks = num_ranks * self._step, num_ranks
         self.descriptor = os.memfd_create("tilefw heaps") if descriptor is None else os.dup(descriptor)
         if descriptor is None:
