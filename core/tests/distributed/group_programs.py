@@ -181,6 +181,11 @@ def killed_while_launches_run(node: ProcessGroupNode) -> Any:
     return told(lambda: node.launch(node_kernels.spin, (1,), x, 10**9)), time.monotonic() - began
 
 
+def gather_ranks(node: ProcessGroupNode) -> list[int]:
+    """Each rank's number, by rank."""
+    return node.all_gather_object(node.rank)
+
+
 def again_and_again(rank: int, ranks: int, place: str) -> list[int]:
     """Four groups at one place; each rank is the last one to leave."""
     found = []

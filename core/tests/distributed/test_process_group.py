@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import select
+import socket
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -199,6 +201,22 @@ def test_arguments_that_say_no_group_are_told(given: dict[str, Any], code: str) 
 
 def test_a_program_has_groups_one_after_the_other() -> None:
     assert start(programs.again_and_again, f"tcp://test-{uuid.uuid4()}:1", ranks=3, grouped=False) == [[3, 6, 9, 12]] * 3
+
+
+def test_a_rank_that_the_last_groups_place_has_not_heard_asks_again() -> None:
+    """What closes while it knocks is the place of the program's last group, not its rank 0: the next group was not to come else."""
+    place = f"tcp://test-{uuid.uuid4()}:1"
+    mine, theirs = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=_member, args=(1, 2, place, "reference", 60, True, programs.gather_ranks, (), theirs))
+    process.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as last:
+        last.bind(Membership(0, 2, place.removeprefix("tcp://")).address)
+        last.listen()
+        assert select.select([last], [], [], 60)[0]
+    with tilefw.init_process_group("reference", rank=0, world_size=2, init_method=place, timeout=30) as node:
+        assert programs.gather_ranks(node) == [0, 1]
+    assert mine.recv() == [0, 1]
+    process.join(10)
 
 
 def test_ranks_of_pytorchs_own_group_are_those_of_the_node(tmp_path: Path) -> None:

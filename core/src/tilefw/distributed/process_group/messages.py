@@ -47,6 +47,11 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenIn:
+    """A process is one of the group: where the connection ends from now on, rank 0 has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Welcome:
     """All are there: the shared memory's descriptor follows."""
 

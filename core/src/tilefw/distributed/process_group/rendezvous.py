@@ -14,7 +14,7 @@ from multiprocessing.reduction import recv_handle, send_handle
 
 from tilefw.api.errors import KernelError, LaunchError
 from tilefw.distributed.process_group.environment import Membership
-from tilefw.distributed.process_group.messages import Introduction, NodeSettings, Refusal, Welcome
+from tilefw.distributed.process_group.messages import Introduction, NodeSettings, Refusal, TakenIn, Welcome
 
 _PAUSE = 0.02  # seconds between attempts to reach rank 0
 _SAY_WHO = 5.0  # seconds in which a process that has connected says who it is
@@ -94,6 +94,7 @@ class MeetingPlace:
                 connection.send(refused)
                 connection.close()
                 return
+            connection.send(TakenIn())
             self.connections[who.rank], self._processes[who.rank] = connection, who.pid
             different = who.settings.difference(self.settings)
             if different is not None:
@@ -118,24 +119,44 @@ def join(member: Membership, settings: NodeSettings, seconds: float) -> tuple[Co
     """The connection of another rank to rank 0, and the shared memory's descriptor. Raises LaunchError TFW0880 or TFW0881."""
     end = time.monotonic() + seconds
     for connection in _attempts(member, end):
-        try:
-            connection.send(Introduction(member.rank, os.getpid(), settings))
-            if not connection.poll(max(0.0, end - time.monotonic()) + _SAY_WHO):
-                break
-            answer = connection.recv()
-            if isinstance(answer, Welcome):
-                return connection, recv_handle(connection)
-        except (OSError, EOFError):
-            connection.close()
-            raise ended(0, "it was there before all others, and is no more") from None
+        answer = _answer(connection, Introduction(member.rank, os.getpid(), settings), end)
+        if isinstance(answer, TakenIn):
+            return connection, _memory_of(connection, end)
         connection.close()
-        if not answer.again:
+        if isinstance(answer, Refusal) and not answer.again:
             raise answer.error
         time.sleep(_PAUSE)
     raise LaunchError(
         f"rank 0 did not come within {seconds:g} s to {member.place}", code="TFW0880",
         help="start a process with RANK=0 on this machine, which calls init_process_group too",
     )
+
+
+def _answer(connection: Connection, introduction: Introduction, end: float) -> TakenIn | Refusal | None:
+    """What rank 0 says to who comes; None where it says nothing, as where it closes the place of the program's last group."""
+    with contextlib.suppress(OSError, EOFError):
+        connection.send(introduction)
+        if connection.poll(_left(end)):
+            return connection.recv()
+    return None
+
+
+def _memory_of(connection: Connection, end: float) -> int:
+    """The shared memory's descriptor, which rank 0 sends when all are there. Raises LaunchError TFW0880 or TFW0881."""
+    try:
+        if not connection.poll(_left(end)):
+            raise ended(0, "it says nothing since the others came")
+        answer = connection.recv()
+        if isinstance(answer, Welcome):
+            return recv_handle(connection)
+    except (OSError, EOFError):
+        raise ended(0, "it was there before all others, and is no more") from None
+    raise answer.error
+
+
+def _left(end: float) -> float:
+    """Seconds to wait for what rank 0 says, which itself waits until `end` for the others."""
+    return max(0.0, end - time.monotonic()) + _SAY_WHO
 
 
 def _attempts(member: Membership, end: float) -> Iterator[Connection]:
