@@ -10,7 +10,7 @@ from __future__ import annotations
 
 RANK, NUM_RANKS, HEAP_BASES = range(3)  # words; the bases are the last ones, in the order of the ranks
 WORD_BYTES = 8
-MULTICAST = -1
+MULTICAST_BASE = -1
 """The word of the address at which the multicast mapping of all heaps begins."""
 IN_FRONT = 2  # words, so that the context is as aligned as its memory
 HEAP_ALIGNMENT = 256

@@ -13,7 +13,7 @@ import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.multicast_window import MulticastWindow
-from tilefw.node_context import HEAP_BASES, IN_FRONT, MULTICAST, NUM_RANKS, WORD_BYTES
+from tilefw.node_context import HEAP_BASES, IN_FRONT, MULTICAST_BASE, NUM_RANKS, WORD_BYTES
 from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.compilation import kernel_source
@@ -67,9 +67,9 @@ def launched(kernel: Any, dtype: str, op: str, chip: ChipDescription, serves: bo
     out = (4 * rng.standard_normal(N)).astype(dtype)
     bases = tuple(BUFFER + rank * heaps[0].nbytes for rank in range(RANKS))
     words = np.zeros(IN_FRONT + HEAP_BASES + RANKS, np.int64)
-    words[IN_FRONT + MULTICAST], words[IN_FRONT + NUM_RANKS], words[IN_FRONT + HEAP_BASES :] = WINDOW, RANKS, bases
+    words[IN_FRONT + MULTICAST_BASE], words[IN_FRONT + NUM_RANKS], words[IN_FRONT + HEAP_BASES :] = WINDOW, RANKS, bases
     function, machine = lowered(kernel, {"int32": "*i32", "float32": "*fp32"}[dtype], op, chip, serves)
-    multicast = [one for one in function.walk() if isinstance(one, lane.AtomicOp) and one.kind in lane.MULTICAST]
+    multicast = [one for one in function.walk() if isinstance(one, lane.AtomicOp) and one.kind in lane.MULTICAST_KINDS]
     assert bool(multicast) == serves
     after = heaps.copy(), out.copy()
     context = 3 * BUFFER + IN_FRONT * WORD_BYTES

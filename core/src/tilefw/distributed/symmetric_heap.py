@@ -16,7 +16,7 @@ import numpy as np
 from tilefw.api.errors import LaunchError, UsageError
 from tilefw.api.integers import round_up
 from tilefw.multicast_window import MulticastWindow
-from tilefw.node_context import BARRIER, HEAP_BASES, IN_FRONT, MULTICAST, WORD_BYTES
+from tilefw.node_context import BARRIER, HEAP_BASES, IN_FRONT, MULTICAST_BASE, WORD_BYTES
 
 FIRST_BASE = 1 << 46  # above what devices allocate by themselves, below the top of an address of 48 bits
 BASE_STEP = 1 << 38
@@ -109,7 +109,7 @@ class SymmetricHeap:
     def context_words(self, rank: int) -> np.ndarray:
         """A rank's node context behind the words that stand in front of it, int64."""
         whole = np.array([*[0] * IN_FRONT, rank, len(self.bases), *self.bases_of(rank)], np.int64)
-        whole[IN_FRONT + MULTICAST] = self.known_multicast
+        whole[IN_FRONT + MULTICAST_BASE] = self.known_multicast
         return whole
 
     def bases_of(self, rank: int) -> list[int]:

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from tilefw.node_context import HEAP_ALIGNMENT, HEAP_BASES, MULTICAST, NUM_RANKS
+from tilefw.node_context import HEAP_ALIGNMENT, HEAP_BASES, MULTICAST_BASE, NUM_RANKS
 from tilefw.passes.rewriting import erase, place_before, replace
 from tilefw.tile import types
 from tilefw.tile.dialect import elementwise_op, ops
@@ -102,7 +102,7 @@ class _LoopOverRanks:
         pointer = self.op.pointer
         wide = self.row_of("extu", rank, element=types.i64)
         base = self.word(self.row_of("addi", wide, self.constant(HEAP_BASES, types.i64)))
-        distance = self.row_of("subi", base, self.word(self.constant(MULTICAST, types.i64)))
+        distance = self.row_of("subi", base, self.word(self.constant(MULTICAST_BASE, types.i64)))
         if self.size > 1:
             distance = self.row_of("shrs", distance, self.constant(self.size.bit_length() - 1, types.i64))
         distance.owner.attributes["tile.divisible"] = integer_attr(HEAP_ALIGNMENT // self.size)  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilefw.api.dtypes import DType
-from tilefw.simt.lane.atomics import CAS, MULTICAST, MULTICAST_LOADS
+from tilefw.simt.lane.atomics import CAS, MULTICAST_KINDS, MULTICAST_LOADS
 from tilefw.testing.lane_memory import LaneGlobalMemory
 from tilefw.tile import numbers
 from tilefw.tile.reference.value import Array
@@ -19,7 +19,7 @@ Step = Callable[[Array, Array, Array], Array]  # of the old value, the operand a
 
 def access(memory: LaneGlobalMemory, kind: str, dtype: DType, at: int, operand: Array, expected: Array) -> Array:
     """Make one of an element whose bytes are `operand`; the bytes that were there, of all ranks' copies those of the last one."""
-    places, size = memory.copies(at) if kind in MULTICAST else (at,), len(operand)
+    places, size = memory.copies(at) if kind in MULTICAST_KINDS else (at,), len(operand)
     found = [memory.read(np.array([place]), size)[0] for place in places]
     if kind in MULTICAST_LOADS:
         return _over_ranks(MULTICAST_LOADS[kind], dtype, found)

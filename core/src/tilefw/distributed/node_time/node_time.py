@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from tilefw.api.errors import UnsupportedError, UsageError
+from tilefw.distributed.engine_copies import RankCopy
 from tilefw.distributed.links.system import System, plugin_system
 from tilefw.distributed.node import DeviceNode, JointResult
 from tilefw.distributed.node_time.communication import RankAddresses
@@ -75,10 +77,11 @@ def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
     check_system(system, node.num_ranks)
     replay = Replay(system, node.num_ranks, chip.clock_hz, chip.workgroup_cycles)
     executions = RankExecutions(chip)
+    copies = {runs: list(behind) for runs, behind in groupby(node.copies, lambda one: one.runs_before)}
     for number, result in enumerate(node.results):
-        _add_copies(replay, chip, node, number)
+        _add_copies(replay, chip, copies.get(number, ()))
         _add(replay, executions, chip, node, result)
-    _add_copies(replay, chip, node, len(node.results))
+    _add_copies(replay, chip, copies.get(len(node.results), ()))
     microseconds = replay.play() if replay.steps else 0.0
     path = critical_path(replay.network.transfers, replay.steps) if replay.steps else []
     found = {name: taken * 1e-6 for name, taken in parts(path).items()}
@@ -107,11 +110,10 @@ def _add(replay: Replay, executions: RankExecutions, chip: ChipTiming, node: Dev
         replay.add(one.rank, chip.launch_seconds * 1e6, executions.of(one.made, report.trace, addresses))
 
 
-def _add_copies(replay: Replay, chip: ChipTiming, node: DeviceNode, runs: int) -> None:
-    """The copies that came behind so many runs. Starting one takes the host as long as starting a launch."""
-    for one in node.copies:
-        if one.runs_before == runs:
-            replay.copy(one, chip.launch_seconds * 1e6)
+def _add_copies(replay: Replay, chip: ChipTiming, copies: Sequence[RankCopy]) -> None:
+    """Copies of engines. Starting one takes the host as long as starting a launch."""
+    for one in copies:
+        replay.copy(one, chip.launch_seconds * 1e6)
 
 
 def _ranks(ranks: Sequence[int], replay: Replay) -> tuple[RankTime, ...]:

@@ -25,7 +25,7 @@ from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.teams import NOBODY, TeamValue, checked_team, listed, strided, within
 from tilefw.frontend.tensor_descriptors import DescriptorValue
 from tilefw.frontend.values import RuntimeValue, describe, lowered, named
-from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, MULTICAST, NUM_RANKS, PARAMETER, RANK
+from tilefw.node_context import BARRIER, HEAP_ALIGNMENT, HEAP_BASES, HIDDEN, MULTICAST_BASE, NUM_RANKS, PARAMETER, RANK
 from tilefw.tile.dialect.atomic_ops import FENCE_ORDERS
 from tilefw.tile.dialect.multicast_op import STORED, multicast_elements
 
@@ -222,7 +222,7 @@ def _multicast(
             f"tld.multicast_store is not there for {element}", "TFW0220",
             help="integers have 32 or 64 bits, floats 16, 32 or 64; bitwise operations are of integers, and updates of 16 bits add",
         )
-    size, base = element.primitive_bitwidth // 8, b.at_entry("multicast", lambda: _word(b, b.constant(MULTICAST, tl.int64)))
+    size, base = element.primitive_bitwidth // 8, b.at_entry("multicast", lambda: _word(b, b.constant(MULTICAST_BASE, tl.int64)))
     distance = BINARY[">>"](b, subtract(b, base, _own_base(b)), size.bit_length() - 1)
     b.hint(distance, "tile.divisible", (HEAP_ALIGNMENT // size,))
     context = b.hidden_argument(HIDDEN, PARAMETER, tl.pointer_type(tl.int64))

@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from tilefw.simt.lane.asynchronous import ASYNCHRONOUS_OPS, AsyncAtomOp, AtomWaitOp, FenceViewOp
-from tilefw.simt.lane.atomics import CAS, MULTICAST, MULTICAST_LOADS, AtomicOp, FenceOp
+from tilefw.simt.lane.atomics import CAS, MULTICAST_KINDS, MULTICAST_LOADS, AtomicOp, FenceOp
 from tilefw.simt.lane.base import GenericOp, vector
 from tilefw.simt.lane.bulk_copies import BULK_COPY_OPS, BulkCopyOp, BulkStoreOp, BulkStoreWaitOp
 from tilefw.simt.lane.counting_barriers import (
@@ -50,7 +50,7 @@ from tilefw.tile.dialect.base import PURE, TileOp, dense_i64
 from tilefw.tile.dialect.elementwise_op import op_classes
 
 __all__ = [
-    "CAS", "ELEMENTWISE", "MULTICAST", "MULTICAST_LOADS", "ROLES", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp",
+    "CAS", "ELEMENTWISE", "MULTICAST_KINDS", "MULTICAST_LOADS", "ROLES", "SHARED", "SHUFFLES", "AllocOp", "ArriveOp", "AsyncAtomOp",
     "AtomOp", "AtomWaitOp", "AtomicOp",
     "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "BulkCopyOp", "BulkStoreOp", "BulkStoreWaitOp", "CommitOp", "ConstantOp",
     "ConstantsOp", "CopyAsyncOp", "FenceOp", "FenceViewOp", "FragmentLoadOp", "FragmentStoreOp", "GenericOp", "HandOverOp",

@@ -12,7 +12,7 @@ from tilefw.tile.dialect.atomic_ops import KINDS, Ordered
 CAS = "cas"
 _REDUCTIONS = tuple(kind for kind in KINDS if kind != "xchg")
 MULTICAST_LOADS = {f"multicast_load_{kind}": kind for kind in _REDUCTIONS}
-MULTICAST = frozenset({"multicast_store", *MULTICAST_LOADS, *(f"multicast_{kind}" for kind in _REDUCTIONS)})
+MULTICAST_KINDS = frozenset({"multicast_store", *MULTICAST_LOADS, *(f"multicast_{kind}" for kind in _REDUCTIONS)})
 """Kinds whose address stands for all ranks' copies. A load has its value where the mask is off; the others have no result."""
 FLOATS_THAT_PAIR = (types.f16, types.bf16)  # two of them are one word, which chips add to at once
 
@@ -22,8 +22,8 @@ class AtomicOp(Ordered, AccessOp):
 
     Operands: address, compare? (of the kind `cas`, codes), value, mask?, awaited?. The mask has one i1 an access, or is one for
     all; a masked-off access does not happen, and its result is unspecified. `kind` is one of tile IR's, `cas`, or one
-    of `MULTICAST`. The width is 1, or 2 for sums of 16-bit floats, whose pair is one aligned word. There is a result only where
-    somebody asks for it.
+    of `MULTICAST_KINDS`. The width is 1, or 2 for sums of 16-bit floats, whose pair is one aligned word. There is a result only
+    where somebody asks for it.
 
     With `awaited` the one access is made again as long as the comparison `again` of what was there with that holds.
 
@@ -72,7 +72,7 @@ class AtomicOp(Ordered, AccessOp):
         )
 
     def _word_problem(self) -> str | None:
-        if self.kind not in (*KINDS, CAS, *MULTICAST):
+        if self.kind not in (*KINDS, CAS, *MULTICAST_KINDS):
             return f"the kind {self.kind!r} is none of {', '.join((*KINDS, CAS))}"
         return self.order_problem()
 

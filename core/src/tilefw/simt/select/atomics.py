@@ -135,7 +135,7 @@ class AtomicSelection:
             return None
         name, width = type_name(op.accessed), op.width
         bits = bits_of(name) * width
-        typed_by_name = op.kind == "add" or op.kind in lane.MULTICAST
+        typed_by_name = op.kind == "add" or op.kind in lane.MULTICAST_KINDS
         type = (name if width == 1 else f"{name}x{width}") if typed_by_name else f"i{bits}"
         held = () if op.kind in lane.MULTICAST_LOADS else (op.part("compare"), op.value)
         parts = [part for part in held if part is not None]
@@ -155,7 +155,7 @@ class AtomicSelection:
             return self._made(op, sums, [(request.kind, request.predicate)], half)
         signs = self._by_sign(request) if request.kind in BY_SIGN else [(request.kind, request.predicate)]
         served = all(f"{kind}.{request.type}" in self.chip.atomics for kind, _ in signs)
-        if not served and op.kind in lane.MULTICAST:
+        if not served and op.kind in lane.MULTICAST_KINDS:
             raise UnsupportedError(
                 f"{self.chip.name} has no access {request.kind}.{request.type}, which its target claims", code="TFW0625",
                 place=place_of(op), help="leave its capability `multicast.…` out: core then makes a loop over the ranks",
