@@ -36,8 +36,9 @@ from tilefw.sim.tracking.polls import Poll
 LONG_WAIT = 16384
 SHORT_WAIT = 64
 POLLS = 8
-# Atomics in a row that change nothing, after which a batch lets another one in.
-IDLE_POLLS = 32
+# Atomics in a row that change nothing, after which a batch lets another one in: few, as who waits for other workgroups or devices
+# finds nothing new until they have had their turns.
+IDLE_POLLS = 4
 
 
 class Execution:

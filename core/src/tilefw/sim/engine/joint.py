@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from tilefw.api.device import LaunchReport
+from tilefw.sim.engine.execution import IDLE_POLLS
 from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.run import QUANTUM, Room, Turn, kept_regions, run_by_turns
 from tilefw.sim.memory.regions import GlobalMemory
@@ -23,9 +24,9 @@ DEADLOCK = "TFW0870"
 # rounds.
 _LONGEST = 9
 _ROUNDS = 128
-# Long turns of each batch in a row, each of many polls, after which nothing will come; a turn that ends in a new state is this part
-# of one, so that a loop which counts is given some 4096 polls.
-VAIN_TURNS = 16
+# Long turns of each batch in a row, 512 polls, after which nothing will come; a turn that ends in a new state is this part of one,
+# so that a loop which counts is given some 4096 polls.
+VAIN_TURNS = 512 // IDLE_POLLS
 _NEW_STATE = 1 / 8
 # Blocks of a turn of launches that are recorded: short, so that who waits sees each change soon, as it does where all run at once.
 _RECORDED = 32

@@ -14,7 +14,7 @@ import numpy as np
 from tilefw.api.device import LaunchOptions, LaunchReport
 from tilefw.api.errors import LaunchError
 from tilefw.sim.checks import barriers
-from tilefw.sim.engine.execution import Execution
+from tilefw.sim.engine.execution import IDLE_POLLS, Execution
 from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.engine.launch import RunningLaunch, make_launch
 from tilefw.sim.engine.load import LoadedProgram
@@ -33,9 +33,9 @@ BATCH_THREADS = 8192
 BATCH_WORKGROUPS = 64
 # Blocks after which a batch that has not ended lets another one in: it may be waiting for it.
 QUANTUM = 20_000
-# Turns in which each batch of a sample of the grid has polled in vain (execution.IDLE_POLLS), after which the sample is given up:
-# some seconds, where the budget would take hours.
-VAIN_TURNS = 256
+# Turns in which each batch of a sample of the grid has polled in vain, 8192 polls, after which the sample is given up: some
+# seconds, where the budget would take hours.
+VAIN_TURNS = 8192 // IDLE_POLLS
 # Shared and local memory of one batch.
 BATCH_BYTES = 1 << 29
 RESIDENT_BYTES = 1 << 32
