@@ -159,6 +159,75 @@ second: {wait} r1, a1
     assert "races" in run(handed.format(wait="load"), 4, flag, grid=2).checks
 
 
+@pytest.mark.parametrize(("wait", "found"), [("acquire", []), ("load", ["races"])])
+def test_a_wave_that_acquires_a_flag_is_ordered_behind_the_wave_of_its_workgroup_that_released_it_without_a_barrier(wait, found):
+    handed = """
+        param a0, arg0
+        param a1, arg1
+        lt p0, tid, 8
+        @!p0 jump second
+        lstore shared, 5
+        release r0, a1, 1
+        end
+second: {wait} r1, a1
+        eq p1, r1, 1
+        @!p1 jump second
+        lload r2, shared
+        store a0, r2
+        end
+    """
+    out = run(handed.format(wait=wait), 4, np.zeros(1, np.uint32), block=16, shared=4)
+    assert out.checks == found and out.arrays[0][0] == 5
+
+
+def test_what_one_wave_has_acquired_its_neighbours_do_not_know():
+    """Wave 1 acquires, wave 2 has seen only what wave 1 says without a release."""
+    out = run("""
+        param a0, arg0
+        param a1, arg1
+        add a2, a1, 4l
+        lt p0, tid, 8
+        @p0 jump first
+        lt p0, tid, 16
+        @p0 jump second
+third:  load r1, a2
+        eq p1, r1, 1
+        @!p1 jump third
+        lload r2, shared
+        store a0, r2
+        end
+second: acquire r1, a1
+        eq p1, r1, 1
+        @!p1 jump second
+        store a2, 1
+        end
+first:  lstore shared, 5
+        release r0, a1, 1
+        end
+    """, 4, np.zeros(2, np.uint32), block=24, shared=4)
+    assert any("lstore" in (finding.other or "") for finding in out.report.findings)
+
+
+def test_a_place_of_many_that_one_instruction_releases_can_be_acquired_alone():
+    out = run("""
+        param a0, arg0
+        param a1, arg1
+        index a2, a1, tid
+        lt p0, group, 1
+        @!p0 jump second
+        store a0, 5
+        bar 0
+        release r0, a2, 1
+        end
+second: acquire r1, a1
+        eq p1, r1, 1
+        @!p1 jump second
+        load r2, a0
+        end
+    """, 4, np.zeros(128, np.uint32), block=128, grid=2)
+    assert out.report.findings == ()
+
+
 COPY = """
     param a0, arg0
     param a3, arg1

@@ -259,6 +259,45 @@ def test_workgroups_hand_over_by_a_release_and_an_acquire(seed):
     assert checks("give", "pause 1") == ["races"] and checks("pause 1", "take") == ["races"]
 
 
+WITHIN = """
+        where w3, wave
+        jz w3, first
+spin:   exchange v2, w6:w7, 0, 0
+        wait far 0
+        less w3, 0, v2
+        jz w3, spin
+        {take}
+        lload v3, 0
+        wait near 0
+        store w4:w5, 4, v3
+        end
+first:  lstore 0, 5
+        {wait}
+        {give}
+        mask 1
+        exchange v2, w6:w7, 0, 1
+        end
+"""
+
+
+@pytest.mark.parametrize("scope", ["", "_near"])
+def test_waves_of_a_workgroup_hand_over_by_fences_once_what_they_did_is_finished(scope):
+    def checks(give: str, take: str, wait: str = "wait near 0") -> list[str]:
+        flag = np.zeros(1, np.uint32)
+        return out_of(WITHIN.format(give=give, take=take, wait=wait), 8, flag, block=16, shared=4).checks
+
+    give, take = f"give{scope}", f"take{scope}"
+    assert checks(give, take) == []
+    for missing in ((give, "pause 1"), ("pause 1", take), (give, take, "pause 1")):
+        assert checks(*missing) == ["races"]
+
+
+def test_a_fence_of_the_workgroups_scope_says_nothing_to_another_workgroup():
+    found = [out_of(HANDED.format(give=give, take=take), 8, np.zeros(1, np.uint32), grid=2).checks
+             for give, take in (("give_near", "take"), ("give", "take_near"))]
+    assert found == [["races"], ["races"]]
+
+
 def test_a_race_with_what_was_released_and_seen_names_the_fence_that_is_missing():
     def note(give: str, take: str) -> str:
         found = out_of(HANDED.format(give=give, take=take), 8, np.zeros(1, np.uint32), grid=2).report.findings

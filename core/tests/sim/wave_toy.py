@@ -104,6 +104,8 @@ WAVE: Mapping[str, tuple[int, Callable[..., Any]]] = {
     "wlload": (1, lambda x, a: x.load("shared", a, 32)[0]),
     "give": (0, lambda x: x.fence("release", "device")),
     "take": (0, lambda x: x.fence("acquire", "device")),
+    "give_near": (0, lambda x: x.fence("release", "workgroup")),
+    "take_near": (0, lambda x: x.fence("acquire", "workgroup")),
     "wait": (0, lambda x: None),
     "pause": (0, lambda x: None),
 }

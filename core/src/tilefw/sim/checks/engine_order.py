@@ -13,6 +13,7 @@ import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.check import Check
+from tilefw.sim.checks.within_workgroups import WithinWorkgroups
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
@@ -41,6 +42,8 @@ class EngineOrder(Check):
 
     if TYPE_CHECKING:
         _released: dict[tuple[int, int], Knowledge]
+        _own: dict[tuple[int, int], Knowledge]
+        _within: WithinWorkgroups
         _known: dict[int, Knowledge]
         _fenced: dict[int, Knowledge]
         _clock: Any
@@ -64,7 +67,8 @@ class EngineOrder(Check):
         # Nobody comes back to the memory of a batch that has ended, and memory of a later one may have its identity.
         ended = {id(region) for region in batch.memory}
         self._touched[:] = [region for region in self._touched if id(region) not in ended]
-        for known in (self._released, self._told_events, self._makers):
+        self._within.end(batch, ended)
+        for known in (self._released, self._own, self._told_events, self._makers):
             for key in [key for key in known if key[0] in ended]:
                 del known[key]
 
@@ -276,7 +280,8 @@ class EngineOrder(Check):
         """Waves know what was told to the barrier."""
         for slot, wave, place in self._users(lanes, piece):
             for key in ((id(piece.region), place), (id(piece.region), EVERY_ADDRESS)):
-                self._learn(lanes.batch, slot, wave, self._released.get(key, {}))
+                for told in (self._released.get(key, {}), self._own.get(key, {})):
+                    self._learn(lanes.batch, slot, wave, told)
                 self._learn_events(lanes.batch, slot, wave, key)
 
     def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
@@ -327,8 +332,10 @@ class EngineOrder(Check):
         return np.broadcast_to(lanes.frame.group, shape)[piece.lanes], np.broadcast_to(lanes.frame.wave, shape)[piece.lanes]
 
 
-def join_clocks(into: Knowledge, other: Knowledge) -> None:
-    """Know what `other` knows, too."""
+def join_clocks(into: Knowledge, other: Knowledge, but: int | None = None) -> None:
+    """Know what `other` knows, too, of all workgroups `but` one."""
     for group, clocks in other.items():
+        if group == but:
+            continue
         known = into.get(group)
         into[group] = clocks.copy() if known is None else np.maximum(known, clocks)

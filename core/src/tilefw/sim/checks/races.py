@@ -1,10 +1,10 @@
 """races: two accesses to one byte, one of them a write, by different waves with nothing ordering them. Both sides are named.
 
 Order comes from barriers (vector clocks per workgroup: a barrier joins the clocks of the waves that take part) and from
-release/acquire pairs of atomics and fences on one address, kept per workgroup: a receiving workgroup is taken to know at once what
-one of its waves has acquired, so some races are missed. What several workgroups have read is ordered before a store when its
-workgroup has acquired from all of the launch, and what waves of one workgroup tell each other without a barrier orders nothing:
-there a race may be reported that is none. An access to shared memory that an event finishes
+release/acquire pairs of atomics and fences on one address. Between waves of one workgroup these are each wave's
+(within_workgroups.py); between workgroups they are kept per workgroup: a receiving workgroup is taken to know at once what one of
+its waves has acquired, so some races are missed. What several workgroups have read is ordered before a store when its workgroup has
+acquired from all of the launch: there a race may be reported that is none. An access to shared memory that an event finishes
 is ordered by a barrier only when its wave has waited for the event before it. Lanes of one wave never race: within an
 instruction the highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place
 keeps its last writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
@@ -22,6 +22,7 @@ from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.compiled_races import NOT_HERE, TOGETHER, CompiledRaces, Waves
 from tilefw.sim.checks.engine_order import RACE_CODE, Actor, EngineOrder, Knowledge
 from tilefw.sim.checks.synchronisation import Synchronisation
+from tilefw.sim.checks.within_workgroups import WithinWorkgroups
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.frame import Frame
 from tilefw.sim.engine.state import LaunchState
@@ -47,7 +48,10 @@ class Races(Synchronisation, EngineOrder):
     def __init__(self, launch: LaunchState) -> None:
         super().__init__(launch)
         instructions = self._instructions = launch.program.instructions
+        # By place: what workgroups have released there of what they know of others, and each of its own.
         self._released: dict[tuple[int, int], Knowledge] = {}
+        self._own: dict[tuple[int, int], Knowledge] = {}
+        self._within = WithinWorkgroups()
         self._known: dict[int, Knowledge] = {}
         # By workgroup: what its fences have released, and what its strong loads have seen released and no fence acquired.
         self._fenced: dict[int, Knowledge] = {}

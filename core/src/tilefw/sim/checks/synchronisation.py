@@ -9,6 +9,7 @@ import numpy as np
 from tilefw.sim.algebra.lanes import NumpyLanes
 from tilefw.sim.checks.check import Check
 from tilefw.sim.checks.engine_order import EVERY_ADDRESS, Knowledge, join_clocks
+from tilefw.sim.checks.within_workgroups import WithinWorkgroups
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
@@ -24,9 +25,11 @@ class Synchronisation(Check):
 
     if TYPE_CHECKING:
         _released: dict[tuple[int, int], Knowledge]
+        _own: dict[tuple[int, int], Knowledge]
         _known: dict[int, Knowledge]
         _fenced: dict[int, Knowledge]
         _seen: dict[int, Knowledge]
+        _within: WithinWorkgroups
 
         def _actors(self, lanes: NumpyLanes, piece: Piece) -> tuple[Array, Array, Array, Array]: ...
         def _tell_events(self, batch: Batch, slot: int, wave: int, key: tuple[int, int]) -> None: ...
@@ -52,9 +55,9 @@ class Synchronisation(Check):
         clocks[:, waves, waves] = top + 1
 
     def fence(self, lanes: NumpyLanes, order: str, scope: str) -> None:
-        """What the acting waves did before is released by their workgroups' later strong writes, and what those have seen released
-        is acquired. Waves of one workgroup are ordered by barriers; what a fence adds is order between workgroups."""
-        if scope in ("wave", "workgroup"):
+        """What the acting waves did before is released by their own later strong writes to their workgroup's waves, and by their
+        workgroup's to others; what they have seen released is acquired. A fence of the workgroup's scope says nothing to others."""
+        if scope == "wave":
             return
         acting = np.broadcast_to(np.True_ if lanes.mask is None else lanes.mask, lanes.frame.shape).any(axis=2)
         slots, waves = (np.broadcast_to(a[:, :, 0], acting.shape)[acting] for a in (lanes.frame.group, lanes.frame.wave))
@@ -62,19 +65,22 @@ class Synchronisation(Check):
         for slot, wave in zip(slots.tolist(), waves.tolist(), strict=True):
             group = int(batch.workgroups[slot])
             if order in _ACQUIRES:
-                join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
+                self._within.acquire(batch, slot, wave)
+                if scope != "workgroup":
+                    join_clocks(self._known.setdefault(group, {}), self._seen.get(group, {}))
             if order in _RELEASES:
-                fenced = self._fenced.setdefault(group, {})
-                join_clocks(fenced, self._known.get(group, {}))
-                join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
+                self._within.fence(batch, slot, wave)
+                if scope != "workgroup":
+                    fenced = self._fenced.setdefault(group, {})
+                    join_clocks(fenced, self._known.get(group, {}))
+                    join_clocks(fenced, {group: batch.clocks[slot, wave].copy()})
                 batch.clocks[slot, wave, wave] += 1
 
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
-        """What strong accesses acquire from, and release to, their addresses."""
+        """What strong accesses acquire from, and release to, their addresses: those that launches share, too, as memory that they
+        do not share is ordered by them."""
         kind, order = access.kind, access.order
         for piece in access.pieces:
-            if self.launch.shares_with_others(piece.region):
-                continue
             _, _, slots, waves = self._actors(lanes, piece)
             index = piece.offsets(lanes.frame.shape)
             addresses = np.unique(index)
@@ -86,15 +92,28 @@ class Synchronisation(Check):
 
     def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
         group = int(batch.workgroups[slot])
-        released = self._released.get(key)
-        if released is not None and kind != "write":
-            join_clocks((self._known if order in _ACQUIRES else self._seen).setdefault(group, {}), released)
+        if kind != "write":
+            self._read(batch, slot, wave, key, order in _ACQUIRES)
+            if key[1] != EVERY_ADDRESS:
+                self._read(batch, slot, wave, (key[0], EVERY_ADDRESS), order in _ACQUIRES)
         if kind == "read":
             return
-        knowledge = self._released.setdefault(key, {})
-        join_clocks(knowledge, self._fenced.get(group, {}))
-        if order in _RELEASES:
-            join_clocks(knowledge, self._known.get(group, {}))
-            join_clocks(knowledge, {group: batch.clocks[slot, wave].copy()})
+        releases = order in _RELEASES
+        of_others, own = self._released.setdefault(key, {}), self._own.setdefault(key, {})
+        for known in (self._fenced.get(group, {}), self._known.get(group, {}) if releases else {}):
+            join_clocks(of_others, known, but=group)
+        self._within.write(batch, slot, wave, key, releases)
+        if group in self._fenced.get(group, {}):
+            join_clocks(own, {group: self._fenced[group][group]})
+        if releases:
+            join_clocks(own, {group: batch.clocks[slot, wave].copy()})
             self._tell_events(batch, slot, wave, key)
             batch.clocks[slot, wave, wave] += 1
+
+    def _read(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], acquires: bool) -> None:
+        group = int(batch.workgroups[slot])
+        self._within.read(batch, slot, wave, key, acquires, self._released.get(key, {}).get(group))
+        into = self._known if acquires else self._seen
+        for told in (self._released.get(key, {}), self._own.get(key, {})):
+            if any(other != group for other in told):
+                join_clocks(into.setdefault(group, {}), told, but=group)
