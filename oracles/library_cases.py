@@ -107,16 +107,24 @@ CONFIGURATIONS = {
     ),
 }
 
+# Programs behind the last group of blocks, whose blocks begin before the array: lanes store those, nothing of which is in range. Of
+# no terms, as the loads of such blocks are out of bounds.
+_BEYOND = Variant({"k": 0}, {"stride_am": 16, "stride_ak": 1, "stride_bk": 80, "stride_bn": 1}, programs=24)
+
 # On a chip whose matrix unit four waves share, and with an engine that copies boxes: copies of both kinds, rings that are filled
 # again, products of one and of several atoms, chains of products.
 WARPGROUPS = {
-    "warpgroup_matmul": _matmul(3, Variant({"k": 32}), Variant({"k": 48, "m": 20}), m=72, n=80, block_m=64, block_n=64),
+    "warpgroup_matmul": _matmul(
+        3, Variant({"k": 32}), Variant({"k": 48, "m": 20}), _BEYOND, m=72, n=80, block_m=64, block_n=64,
+    ),
     "warpgroup_matmul_128": _matmul(
-        3, Variant({"k": 32}), m=136, n=80, k=208, block_m=128, block_n=64, block_k=64, num_warps=4,
+        3, Variant({"k": 32}), _BEYOND, m=136, n=80, k=208, block_m=128, block_n=64, block_k=64, num_warps=4,
     ),
     "warpgroup_descriptors": Configuration("descriptor_matmul", {"k": 304}, (Variant({"k": 16}),)),
+    # The diagonal cuts two tiles of 64 keys where rows begin within one: both loops go round.
     "warpgroup_attention": _attention(
-        Variant({"keys": 40}), queries=71, keys=200, head_size=64, block_m=64, block_n=64, num_warps=4, causal=False,
+        Variant({"queries": 71, "keys": 100}), Variant({"queries": 40, "keys": 40}),
+        queries=71, keys=200, head_size=64, block_m=64, block_n=64, num_warps=4, causal=True,
     ),
 }
 

@@ -40,12 +40,13 @@ class Judged:
 class Variant:
     """Another launch of the same code: other parameters, which may be out of the library's range (an extent of 0), other scalars.
 
-    `scale` multiplies the float inputs.
+    `scale` multiplies the float inputs; `programs` is the grid where it is not the library's: more programs than there are blocks.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
     scalars: Mapping[str, int] = field(default_factory=dict)
     scale: float = 1.0
+    programs: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class Configuration:
         other = spec.prepare({**own, **variant.parameters}, np.random.default_rng(1))
         if variant.scale != 1:
             _multiply(other, variant.scale)
-        return replace(other, constexprs=launch.constexprs, arguments={**other.arguments, **variant.scalars})
+        grid = (variant.programs, *other.grid[1:]) if variant.programs else other.grid
+        return replace(other, grid=grid, constexprs=launch.constexprs, arguments={**other.arguments, **variant.scalars})
 
 
 def _multiply(launch: Launch, scale: float) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from library_on_chips import SMALL, check, lowered
 from made_up import ENGINE, STORING
-from xdsl.dialects.scf import IfOp
+from xdsl.dialects.func import FuncOp
+from xdsl.dialects.scf import ForOp, IfOp
 
 import tilefw
 import tilefw.language as tl
@@ -17,7 +20,7 @@ from tilefw.passes.manager import PassManager
 from tilefw.passes.pipeline import default_passes
 from tilefw.simt import lane
 from tilefw.simt.asynchronous.check_products import check_products
-from tilefw.simt.description import LaneMachine
+from tilefw.simt.description import ChipDescription, LaneMachine
 from tilefw.simt.passes import lane_passes
 from tilefw.testing.lane_interpreter import LaneFault, run
 from tilefw.tile.nested_ops import nested_ops
@@ -103,3 +106,63 @@ def test_an_array_that_something_else_accesses_is_stored_by_lanes(kind: str, dis
     machine = LaneMachine(STORING, 4, disjoint=disjoint)
     PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
     assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(module)) == engine
+
+
+@tilefw.jit
+def tiles(a, b, out, count, first, step, rows, B: tl.constexpr):
+    lines, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
+    described = tl.make_tensor_descriptor(out, [rows, B], [B, 1], [B, B])
+    for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+        total = tl.dot(tl.load(a + (tile * B + lines) * B + columns), tl.load(b + lines * B + columns))
+        described.store([first + tile * step, 0], total.to(tl.float16))
+
+
+def _of_tiles(chip: ChipDescription = STORING) -> tuple[FuncOp, LaneMachine]:
+    signature = {"a": "*fp16:16", "b": "*fp16:16", "out": "*fp16:16", **dict.fromkeys(("count", "first", "step", "rows"), "i32")}
+    module, machine = build_module(tiles, signature, {"B": 32}), LaneMachine(chip, 4, disjoint=True)
+    PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
+    (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    return function, machine
+
+
+def _run_tiles(function: FuncOp, machine: LaneMachine, first: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """The array that five tiles were stored to, one after the other and one over the other, and what it should be."""
+    rng, rows = np.random.default_rng(3), 100
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((5 * 32, 32), (32, 32)))
+    out = np.zeros((rows, 32), np.float16)
+    expected, products = out.copy(), (a.astype(np.float32) @ b).astype(np.float16)
+    for tile in range(5):
+        at = np.arange(32) + first + tile * step
+        inside = (at >= 0) & (at < rows)
+        expected[at[inside]] = products[tile * 32 : tile * 32 + 32][inside]
+    run(function, [a, b, out, 5, first, step, rows], (1, 1, 1), machine)
+    return out, expected
+
+
+@pytest.mark.parametrize(("first", "step"), [(0, 32), (-20, 16), (70, -24)], ids=["in rows", "over each other", "and backwards"])
+def test_tiles_of_a_loop_go_out_one_after_the_other(first: int, step: int) -> None:
+    """Those that begin before the array by lanes, between others that the engine stores."""
+    function, machine = _of_tiles()
+    loop = next(op for op in nested_ops(function) if isinstance(op, ForOp))
+    assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(loop))
+    np.testing.assert_array_equal(*_run_tiles(function, machine, first, step))
+
+
+@pytest.mark.parametrize("removed", [lane.FenceViewOp, lane.BulkStoreWaitOp], ids=["fence", "wait"])
+def test_a_loop_waits_before_the_next_store_and_behind_the_last(removed: type) -> None:
+    for number in range(2):
+        function, machine = _of_tiles()
+        sites = [op for op in nested_ops(function) if isinstance(op, removed) and not getattr(op, "arrays", False)]
+        sites[-1 - number].detach()
+        with pytest.raises(InternalError):
+            check_products(function, views=True)
+        with pytest.raises(LaneFault):
+            _run_tiles(function, machine, 0, 32)
+
+
+@pytest.mark.parametrize(("together", "engine"), [(1 << 20, True), (14 << 10, False)], ids=["room for all", "room for two"])
+def test_no_buffer_takes_the_room_of_a_workgroup(together: int, engine: bool) -> None:
+    """Eight workgroups have registers on a processor; of 14 KiB two have their operands, and one would have the buffer besides."""
+    chip = replace(STORING, registers=64, processor_registers=1 << 16, processor_shared_bytes=together)
+    function, _ = _of_tiles(chip)
+    assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(function)) == engine

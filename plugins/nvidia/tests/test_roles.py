@@ -243,14 +243,14 @@ def test_sums_that_leave_no_registers_for_a_producer_are_told():
 @tilefw.jit
 def described(a, b, out, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     left, right = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK]), tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    tiles = tl.make_tensor_descriptor(out, [M, N], [N, 1], [BM, BN])
     across = tl.cdiv(N, BN)
     for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, tl.num_programs(0), warp_specialize=True):
         row, column = tile // across * BM, tile % across * BN
         acc = tl.zeros((BM, BN), tl.float32)
         for k in range(0, K, BK):
             acc = tl.dot(left.load([row, k]), right.load([column, k]).T, acc)
-        rows, columns = row + tl.arange(0, BM), column + tl.arange(0, BN)
-        tl.store(out + rows[:, None] * N + columns[None, :], acc)
+        tiles.store([row, column], acc.to(tl.float16))
 
 
 @pytest.mark.parametrize(
@@ -263,14 +263,17 @@ def test_the_producer_of_described_arrays_is_four_warps_beside_an_engine(
     a, b = _halves(5, (256, 192), (256, 192))
     found = {}
     for target in ("reference", TARGET):
-        found[target] = np.zeros((256, 256), np.float32)
+        found[target] = np.zeros((256, 256), np.float16)
         result = described[(2,)](a, b, found[target], 256, 256, 192, **blocks, num_warps=warps, target=target, checks="all")
     np.testing.assert_allclose(found[TARGET], found["reference"], rtol=2e-3, atol=2e-3)
     text = result.artifact.text
     assert f".reqntid {32 * warps + 128}, 1, 1" in text
     assert "cp.async.bulk.tensor.2d" in text and "mbarrier.arrive.expect_tx" in text and "cp.async.c" not in text
     made = text[text.rindex("mbarrier.init") :]
-    assert "fence.proxy.async" in made[: made.index("bar.sync")]  # the engine sees that barriers were made
+    assert text.count("fence.mbarrier_init.release.cluster") == 1 == made[: made.index("bar.sync")].count("fence.")
+    # A tile is on its way beside the next one's products: the thread waits for it when it stores again.
+    stored = text.index("cp.async.bulk.tensor.2d.global.shared")
+    assert text.rindex("cp.async.bulk.wait_group 0", 0, stored) < stored < text.rindex("cp.async.bulk.wait_group.read 0")
     # Two groups that multiply have 232 registers a thread: 128 of 40 and 256 of 232 are 65 536 at most.
     assert ("setmaxnreg.dec.sync.aligned.u32 40" in text and "setmaxnreg.inc.sync.aligned.u32 232" in text) == (warps == 8)
     assembled(text, tmp_path)

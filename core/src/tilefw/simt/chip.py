@@ -175,6 +175,11 @@ class LaneChip(ABC):
         thread for which `predicate` holds."""
         raise self._absent("barriers that count", "begin_barrier")
 
+    def show_barriers(self, code: Code, predicate: Slice) -> None:
+        """Have engines, and a cluster's other workgroups, see the barriers that the thread for which `predicate` holds has made.
+        They use them behind a barrier of the workgroup, or of the cluster. Nothing where that is enough."""
+        return
+
     def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
         """Arrive at a barrier that counts, for so many `bytes` besides (a number or i32); with `copies` once its own landed."""
         raise self._absent("barriers that count", "arrive")
@@ -252,8 +257,9 @@ class LaneChip(ABC):
         """Have the copy engine start one store."""
         raise self._absent("a copy engine that stores", "bulk_store")
 
-    def finish_bulk_stores(self, code: Code, predicate: Slice | None) -> None:
-        """Until the engine has read, from shared memory, all that this thread had it store; where `predicate` holds."""
+    def finish_bulk_stores(self, code: Code, predicate: Slice | None, written: bool) -> None:
+        """Until the engine has read, from shared memory, all that this thread had it store, or has `written` it; where `predicate`
+        holds."""
         raise self._absent("a copy engine that stores", "finish_bulk_stores")
 
     def atomic(self, code: Code, access: AtomicAccess) -> None:
@@ -312,7 +318,7 @@ class LaneChip(ABC):
         it reads these too, so that they hold nothing else before."""
         raise self._absent("asynchronous atoms", "wait_products")
 
-    def fence_view(self, code: Code) -> None:
+    def fence_view(self, code: Code, arrays: bool) -> None:
         """Matrix units see behind it what this lane and its copies wrote to shared memory before it."""
         raise self._absent("views of shared memory", "fence_view")
 

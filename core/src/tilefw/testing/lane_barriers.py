@@ -38,6 +38,7 @@ class LaneBarriers:
         self.size = size
         self.barriers: dict[int, _Barrier] = {}
         self.fresh: set[int] = set()  # made since the last barrier of the workgroup
+        self.hidden: set[int] = set()  # not shown to engines
 
     def begin(self, shared: LaneSharedMemory, address: int, number: int, count: int) -> None:
         """Make barriers."""
@@ -51,10 +52,15 @@ class LaneBarriers:
             shared.reserve(at, self.size)
             self.barriers[at] = _Barrier(count, count)
             self.fresh.add(at)
+            self.hidden.add(at)
 
     def barrier(self) -> None:
         """All threads have met: those that were made are there for all."""
         self.fresh.clear()
+
+    def show(self) -> None:
+        """Engines see those that were made."""
+        self.hidden.clear()
 
     def arrive(self, address: int, threads: int, bytes: int) -> None:
         """So many threads arrive, with so many bytes to come."""
@@ -67,7 +73,10 @@ class LaneBarriers:
 
     def copy(self, address: int, copy: LandingCopy) -> None:
         """A copy completes on a barrier."""
-        self._at(address).landing.append(copy)
+        found = self._at(address)
+        if address in self.hidden:
+            raise LaneFault(f"an engine completes a copy on the barrier at {address}, which was not shown to it")
+        found.landing.append(copy)
 
     def wait(self, shared: LaneSharedMemory, address: int, parity: int) -> None:
         """Until the phase of that parity is over."""

@@ -163,7 +163,7 @@ class _StorePath:
         written = memory.written_by(op)
         if written is not None and memory.overlap(written, self.read):
             raise violation("shared memory is written while an engine may still read it", op)
-        if isinstance(op, lane.BulkStoreWaitOp) and op.when is self.when and op.buffer == self.read[0]:
+        if isinstance(op, lane.BulkStoreWaitOp) and _is_among(op.when, self.when) and op.buffer == self.read[0]:
             return replace(self, waited=True)
         return self
 
@@ -173,6 +173,14 @@ class _StorePath:
         assert around is not None
         change = memory.in_next_iteration if isinstance(onto, Block) else memory.after
         return replace(self, read=change(around, self.read))
+
+
+def _is_among(wider: SSAValue, condition: SSAValue) -> bool:
+    """Whether a condition holds wherever the other, of which it is one of several that must hold, does."""
+    if wider is condition:
+        return True
+    owner = condition.owner
+    return isinstance(owner, lane.ELEMENTWISE["andi"]) and any(_is_among(wider, operand) for operand in owner.operands)
 
 
 _Path = _ProductPath | _WritePath | _StorePath

@@ -83,7 +83,6 @@ class _Phases:
         self.function = function
         self.barrier_bytes = chip.barrier_bytes
         self.limit = chip.shared_bytes
-        self.views = chip.shared_views
         self.number = 1 + _most_under_way(function)
         # Groups of lanes' own copies keep their commits and waits.
         self.others = any(type(op) is lane.CopyAsyncOp for op in nested_ops(function))
@@ -125,8 +124,7 @@ class _Phases:
         numbers = {"buffer": self.buffer, "number": self.number, "count": _ARRIVALS}
         made = {name: integer_attr(number) for name, number in numbers.items()}
         here.insert(lane.BeginBarriersOp.create(operands=[self.barriers], properties=made))
-        if self.views:  # the engine, too, sees barriers that a lane wrote
-            here.insert(lane.FenceViewOp.create())
+        here.insert(lane.ShowBarriersOp.create())
         here.insert(lane.BarrierOp.create())
 
     def _block(self, block: Block, following: _Next) -> _Next:

@@ -21,6 +21,7 @@ from tilefw.simt.lane.counting_barriers import (
     ArriveOp,
     BarrierUseOp,
     BeginBarriersOp,
+    ShowBarriersOp,
     WaitPhaseOp,
 )
 from tilefw.simt.lane.inline_asm import InlineAsmOp
@@ -55,8 +56,8 @@ __all__ = [
     "BarrierOp", "BarrierUseOp", "BeginBarriersOp", "BulkCopyOp", "BulkStoreOp", "BulkStoreWaitOp", "CommitOp", "ConstantOp",
     "ConstantsOp", "CopyAsyncOp", "FenceOp", "FenceViewOp", "FragmentLoadOp", "FragmentStoreOp", "GenericOp", "HandOverOp",
     "InlineAsmOp", "JoinOp", "Lane", "LeaveOp", "LoadOp", "MemoryOp", "NumProgramsOp", "ObserveOp", "PickOp", "ProgramIdOp",
-    "RegistersOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp", "WaitPhaseOp",
-    "access_properties", "shared_properties", "vector",
+    "RegistersOp", "ShowBarriersOp", "ShuffleOp", "SplatOp", "StoreOp", "ThreadIdOp", "TrapOp", "UniformOp", "WaitOp",
+    "WaitPhaseOp", "access_properties", "shared_properties", "vector",
 ]
 
 ELEMENTWISE = op_classes("lane")

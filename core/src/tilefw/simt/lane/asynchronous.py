@@ -129,12 +129,18 @@ class AtomWaitOp(GenericOp):
 
 
 class FenceViewOp(GenericOp):
-    """Matrix units see, from here on, what lanes and their copies wrote to shared memory before it."""
+    """Matrix units and engines see, from here on, what lanes and their copies wrote to shared memory before it; with `arrays` also
+    what they wrote to global memory."""
 
     name = "lane.fence_view"
     operand_count = 0
     result_count = 0
+    property_names = frozenset({"arrays"})
     traits = ORDERS
+
+    @property
+    def arrays(self) -> bool:
+        return "arrays" in self.properties
 
 
 ASYNCHRONOUS_OPS = (AsyncAtomOp, AtomWaitOp, FenceViewOp)

@@ -99,13 +99,18 @@ class BulkStoreOp(AccessOp):
 
 
 class BulkStoreWaitOp(AccessOp):
-    """The engine has read all that the threads for which `when` holds had it store from the allocation `buffer`."""
+    """The engine has read all that the threads for which `when` holds had it store from the allocation `buffer`; and has written
+    it to arrays, with `written`."""
 
     name = "lane.bulk_store_wait"
     operand_count = None
     result_count = 0
-    property_names = frozenset({"parts", "buffer"})
+    property_names = frozenset({"parts", "buffer", "written"})
     traits = ORDERS
+
+    @property
+    def written(self) -> bool:
+        return "written" in self.properties
 
     @property
     def when(self) -> SSAValue:

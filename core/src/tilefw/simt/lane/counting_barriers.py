@@ -17,7 +17,8 @@ from tilefw.tile import types
 class BeginBarriersOp(GenericOp):
     """The workgroup's first thread makes `number` barriers from the address on, for `count` arrivals a phase.
 
-    The other threads use them behind the next `lane.barrier`, as engines do. They stay to the end of the program.
+    The other threads use them behind the next `lane.barrier`, engines with a `lane.show_barriers` before that. They stay to the
+    end of the program.
     """
 
     name = "lane.begin_barriers"
@@ -43,6 +44,16 @@ class BeginBarriersOp(GenericOp):
         if self._operands[0].type != types.i32:
             return f"the address is an i32, not {self._operands[0].type}"
         return None if self.number > 0 and self.count > 0 else "makes one barrier at least, for one arrival at least"
+
+
+class ShowBarriersOp(GenericOp):
+    """Engines, and a cluster's other workgroups, see the barriers that the workgroup's first thread has made, behind the next
+    `lane.barrier`."""
+
+    name = "lane.show_barriers"
+    operand_count = 0
+    result_count = 0
+    traits = ORDERS
 
 
 class BarrierUseOp(AccessOp):
@@ -126,4 +137,4 @@ class WaitPhaseOp(BarrierUseOp):
         return self.use_problem()
 
 
-COUNTING_BARRIER_OPS = (BeginBarriersOp, ArriveOp, WaitPhaseOp)
+COUNTING_BARRIER_OPS = (BeginBarriersOp, ShowBarriersOp, ArriveOp, WaitPhaseOp)

@@ -3,10 +3,16 @@
 That pays where lanes hold the tile as a matrix unit leaves it, or where they would store elements one by one: fragment stores
 then take a fraction of the instructions of stores to global memory, which would write a few bytes each. So the rule: the engine
 stores a block if fragment stores serve the layout of the value, in at most half as many instructions as lanes would store with.
-The store stands in no loop and no branch, as its buffer would last through the loop beside the loop's own; the buffer here has
-bytes that are free by then. Nothing else in the kernel accesses the array, as no fence between the engine's view and the lanes'
-would order that (`stores_alone`). Where a block may begin before its array, as programs that are divided into groups may, a
-branch has lanes store that one.
+Nothing else in the kernel accesses the array, as no fence between the engine's view and the lanes' would order that
+(`stores_alone`). Where a block may begin before its array, as programs that are divided into groups may, a branch has lanes store
+that one.
+
+Behind all loops the buffer has bytes that are free by then, and the thread waits right behind its store. In a loop, that of a
+persistent kernel, it waits before the next one: the engine works beside what comes between. Then
+
+- the buffer lasts through the loop beside the loop's own. It must not take the room of a workgroup beside this one (`_has_room`);
+- blocks may lie over each other. So the wait is until the engine has written, and what lanes store in the branch, in another view
+  of the array, stands behind that and before a fence.
 """
 
 from __future__ import annotations
@@ -16,7 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from xdsl.dialects.scf import IfOp, YieldOp
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tilefw.copy_descriptors import CopyDescriptor
@@ -24,15 +31,18 @@ from tilefw.simt import lane
 from tilefw.simt.description import CopyEngine
 from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.shared_operand import SharedOperand
-from tilefw.simt.lower import fragment_load, fragment_store, memory
+from tilefw.simt.lower import fragment_load, fragment_store, memory, shared
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.described_array import BlockArray, engine_of, stored_array_of, uncertain
 from tilefw.simt.lower.fragment_load import FragmentRead
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
 from tilefw.tile.dialect.ops import StoreBlockOp
+from tilefw.tile.dialect.shared_ops import AllocSharedOp, HandOverOp
+from tilefw.tile.nested_ops import nested_ops
 
 _GAIN = 2  # so many times fewer stores pay for a barrier and for addresses in shared memory
+_BESIDE = 2048  # bytes of shared memory for counting barriers, and for rows of the engine's forms to begin where they must
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,12 @@ def store_block(context: LoweringContext, op: StoreBlockOp) -> None:
         array = stored_array_of(context.function, context.facts, op, engine)
     staging = None if array is None or engine is None else _staging(context, op, array, layout, engine)
     accesses = layout.registers // context.assignment.accesses.access_width(op, layout)
-    if array is None or staging is None or len(staging.stores.constants) * _GAIN > accesses:
+    looped = isinstance(op.parent_op(), ForOp)
+    pays = staging is not None and len(staging.stores.constants) * _GAIN <= accesses
+    if array is None or staging is None or not pays or (looped and not _has_room(context, op)):
         memory.store_block(context, op)
+    elif looped:
+        _store_again_and_again(context, op, layout, array, staging)
     elif offsets := uncertain(op):
         _branch(
             context, _all_upwards(context, offsets), lambda: _store(context, op, layout, array, staging),
@@ -61,6 +75,53 @@ def store_block(context: LoweringContext, op: StoreBlockOp) -> None:
         )
     else:
         _store(context, op, layout, array, staging)
+
+
+def finish(context: LoweringContext) -> None:
+    """Before the function ends the engine has read what it was to store in loops."""
+    for buffer in context.stores_in_loops:
+        _wait(context, _first_thread(context), buffer, written=False)
+
+
+def _has_room(context: LoweringContext, op: StoreBlockOp) -> bool:
+    """Whether as many workgroups are side by side on a processor with the buffer as without: of a divided program there is one."""
+    machine = context.machine
+    inside = nested_ops(context.function)
+    taken = _BESIDE + sum(shared.bytes_of(alloc) for alloc in inside if isinstance(alloc, AllocSharedOp))
+    total = taken + _bytes(op.value.type) + sum(context.stores_in_loops.values())
+    if total > machine.chip.shared_bytes:
+        return False
+    divided = any(isinstance(op, HandOverOp) for op in inside)
+    return divided or machine.side_by_side(total) == machine.side_by_side(taken)
+
+
+def _bytes(type: Attribute) -> int:
+    return math.prod(types.shape_of(type)) * types.dtype_of(type).storage_bits // 8
+
+
+def _store_again_and_again(
+    context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging
+) -> None:
+    """In a loop: the engine has written the block before when a thread does anything with this one."""
+    builder, first = context.builder, _first_thread(context)
+    outer = builder.enter(context.entry)
+    buffer = _alloc(context, op, staging)
+    builder.leave(outer)
+    context.stores_in_loops[buffer.id] = buffer.bytes
+    _wait(context, first, buffer.id, written=True)
+
+    def by_engine() -> None:
+        _start(context, op, layout, array, staging, buffer)
+
+    def by_lanes() -> None:
+        builder.insert(lane.BarrierOp.create())
+        memory.store_block(context, op)
+        builder.insert(lane.FenceViewOp.create(properties={"arrays": UnitAttr()}))
+
+    if offsets := uncertain(op):
+        _branch(context, _all_upwards(context, offsets), by_engine, by_lanes)
+    else:
+        by_engine()
 
 
 def _all_upwards(context: LoweringContext, offsets: Sequence[SSAValue]) -> SSAValue:
@@ -104,12 +165,34 @@ def _staging(
 
 
 def _store(context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging) -> None:
+    buffer = _alloc(context, op, staging)
+    when = _start(context, op, layout, array, staging, buffer)
+    _wait(context, when, buffer.id, written=False)
+
+
+def _alloc(context: LoweringContext, op: StoreBlockOp, staging: _Staging) -> lane.AllocOp:
+    engine, shape = context.machine.chip.copy_engine, types.shape_of(op.value.type)
+    assert engine is not None
+    align = max(staging.operand.form.pattern_bytes, engine.shared_alignment)
+    words = f"store of a tile of {'x'.join(map(str, shape))}x{types.dtype_of(op.value.type).name}"
+    return context.builder.alloc(_bytes(op.value.type), align, words)
+
+
+def _wait(context: LoweringContext, when: SSAValue, buffer: int, written: bool) -> None:
+    properties: dict[str, Attribute] = {"parts": string_attr("when"), "buffer": integer_attr(buffer)}
+    if written:
+        properties["written"] = UnitAttr()
+    context.builder.insert(lane.BulkStoreWaitOp.create(operands=[when], properties=properties))
+
+
+def _start(
+    context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging, buffer: lane.AllocOp
+) -> SSAValue:
+    """Fill the buffer, and have one thread start the stores; for whom."""
     builder, engine, dtype = context.builder, context.machine.chip.copy_engine, types.dtype_of(op.value.type)
     assert engine is not None
     shape, size, fast = types.shape_of(op.value.type), dtype.storage_bits // 8, array.order[0]
     elements = staging.row_bytes // size
-    align = max(staging.operand.form.pattern_bytes, engine.shared_alignment)
-    buffer = builder.alloc(math.prod(shape) * size, align, f"store of a tile of {'x'.join(map(str, shape))}x{dtype.name}")
     fragment_store.emit(
         context, buffer.results[0], staging.stores, context.get(op.value, layout), lane.shared_properties(buffer.id, 0, 0)
     )
@@ -129,14 +212,16 @@ def _store(context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, arr
             "argument": integer_attr(memory.argument_of(op.base)), "buffer": integer_attr(buffer.id),
         }
         builder.insert(lane.BulkStoreOp.create(operands=list(parts.values()), properties=properties))
-    wait: dict[str, Attribute] = {"parts": string_attr("when"), "buffer": integer_attr(buffer.id)}
-    builder.insert(lane.BulkStoreWaitOp.create(operands=[when], properties=wait))
+    return when
+
+
+def _first_thread(context: LoweringContext) -> SSAValue:
+    return context.builder.op("eqi", context.address.thread_id(), context.builder.constant(0, lane.vector(1, types.i32)))
 
 
 def _when(context: LoweringContext, op: StoreBlockOp) -> SSAValue:
     """The one thread; nobody where the array has no elements: an engine is told of one (`CopyDescriptor.described`)."""
-    builder = context.builder
-    when = builder.op("eqi", context.address.thread_id(), builder.constant(0, lane.vector(1, types.i32)))
+    builder, when = context.builder, _first_thread(context)
     for size in op.shape:
         if size is not None and not (context.facts.constant(size) or 0) > 0:
             value = context.scalars[size]

@@ -9,6 +9,7 @@ from xdsl.dialects.scf import ConditionOp, ForOp, IfOp, WhileOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilefw.simt.layout import LinearLayout
+from tilefw.simt.lower import bulk_store
 from tilefw.simt.lower.atomics import atomic
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.linear import carry_linear
@@ -132,6 +133,7 @@ class LoopLowering:
         self.context.builder.insert(ConditionOp(self.context.scalars[op.condition], *values))
 
     def _return(self, op: ReturnOp) -> None:
+        bulk_store.finish(self.context)
         self.context.builder.insert(ReturnOp())
 
 

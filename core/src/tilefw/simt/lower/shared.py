@@ -24,10 +24,14 @@ from tilefw.tile.dialect.shared_type import SharedType
 from tilefw.tile.text.source_location import place_of
 
 
+def bytes_of(op: AllocSharedOp) -> int:
+    """What an allocation takes, with all slots of a ring."""
+    return _slot_bytes(op.type) * max(1, op.type.slots)
+
+
 def allocate(context: LoweringContext, op: AllocSharedOp) -> None:
     """One allocation for all slots of a ring, aligned to all banks."""
-    type, chip = op.type, context.machine.chip
-    size = _slot_bytes(type) * max(1, type.slots)
+    type, chip, size = op.type, context.machine.chip, bytes_of(op)
     place = place_of(op)
     label = f"{op.results[0].name_hint or 'shared buffer'}{f' (line {place.line})' if place else ''}"
     align = context.alignments.get(op.results[0], chip.banks * chip.bank_bytes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
-from xdsl.dialects.scf import IfOp
+from xdsl.dialects.scf import ForOp, IfOp
 from xdsl.ir import Operation, SSAValue
 
 from tilefw.passes.pointer_origins import arguments_of
@@ -38,13 +38,16 @@ def may_miss_stores(function: FuncOp, copy: Operation, base: SSAValue, disjoint:
 
 
 def stores_alone(function: FuncOp, store: ops.StoreBlockOp, disjoint: bool) -> bool:
-    """Whether nothing but `store`, which stands in no loop, accesses the array: an engine writes it in its own view, some time
-    before the kernel is over, and no fence orders that with other accesses. Reads of other arguments that may overlap come before
-    it."""
+    """Whether nothing but `store`, which stands in counted loops alone, accesses the array: an engine writes it in its own view,
+    some time before the kernel is over, and no fence orders that with other accesses. Reads of other arguments that may overlap
+    come before it."""
     roots, inside = arguments_of(store.base), nested_ops(function)
-    if roots is None or store.parent_op() is not function or any(_orders_programs(op) for op in inside):
+    outermost: Operation = store
+    while isinstance(around := outermost.parent_op(), ForOp):
+        outermost = around
+    if roots is None or around is not function or any(_orders_programs(op) for op in inside):
         return False
-    behind = set(inside[inside.index(store) + 1 :])
+    behind = set(inside[inside.index(outermost) + (outermost is store) :])
     for op in inside:
         for pointer in () if op is store else (*_stored_through(op), *_loaded_through(op)):
             found = arguments_of(pointer)

@@ -95,8 +95,8 @@ class _Division:
         threads = self.machine.threads
         full = self._barriers("full", self.starters * (int(self.by_lanes) + int(self.by_engine)), last)
         empty = self._barriers("empty", threads, last)
-        if self.machine.chip.shared_views and self.by_engine:  # the engine, too, sees barriers that a lane wrote
-            self._insert(lane.FenceViewOp.create(), last)
+        if self.by_engine or self.machine.workgroups > 1:
+            self._insert(lane.ShowBarriersOp.create(), last)
         self._insert(lane.BarrierOp.create(), last)
         producer, consumers = Block(), Block()
         known: dict[SSAValue, SSAValue] = {}

@@ -44,4 +44,4 @@ class BulkCopySelection:
         """The wait of that thread."""
         when = self.memory.guard(op.part("when"), 0)
         if not isinstance(when, Const):
-            self.chip.finish_bulk_stores(self.code, when)
+            self.chip.finish_bulk_stores(self.code, when, op.written)

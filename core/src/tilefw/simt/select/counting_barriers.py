@@ -22,14 +22,22 @@ class CountingBarrierSelection:
 
     def begin(self, op: lane.BeginBarriersOp) -> None:
         """The first thread of each workgroup makes its own."""
-        code, chip = self.code, self.chip
-        first = code("eqi.i32", chip.thread_id(code), code.i32(0))
+        code, chip, first = self.code, self.chip, self._first_thread()
         base, offset = code.displacement(self.memory.register(op.operands[0], 0))
         size = chip.description.barrier_bytes
-        assert isinstance(first, Slice)
         for number in range(op.number):
             at = offset + number * size
             self._act(lambda at=at: chip.begin_barrier(code, base, at, op.count, first))
+
+    def show(self) -> None:
+        """By the thread that made them."""
+        first = self._first_thread()
+        self._act(lambda: self.chip.show_barriers(self.code, first))
+
+    def _first_thread(self) -> Slice:
+        first = self.code("eqi.i32", self.chip.thread_id(self.code), self.code.i32(0))
+        assert isinstance(first, Slice)
+        return first
 
     def arrive(self, op: lane.ArriveOp) -> None:
         """Once for each thread."""

@@ -52,7 +52,7 @@ def store(code: Code, made: BulkStore) -> None:
     code.effect(_STORE.format(len(places)), (), operands, predicate=made.predicate, buffer=made.buffer)
 
 
-def finish_stores(code: Code, predicate: Slice | None) -> None:
-    """Until the engine has read (PTX ISA, cp.async.bulk.wait_group: `.read`). What it writes is there when the kernel is over."""
+def finish_stores(code: Code, predicate: Slice | None, written: bool) -> None:
+    """Until the engine has read (PTX ISA, cp.async.bulk.wait_group: `.read`), or written, which it has when the kernel is over."""
     code.effect("cp.async.bulk.commit_group", predicate=predicate)
-    code.effect("cp.async.bulk.wait_group.read", (), [0], predicate=predicate)
+    code.effect("cp.async.bulk.wait_group" if written else "cp.async.bulk.wait_group.read", (), [0], predicate=predicate)

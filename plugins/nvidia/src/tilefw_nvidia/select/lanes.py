@@ -258,8 +258,8 @@ class PtxChip(LaneChip):
     def bulk_store(self, code: Code, store: BulkStore) -> None:
         copy_engine.store(code, store)
 
-    def finish_bulk_stores(self, code: Code, predicate: Slice | None) -> None:
-        copy_engine.finish_stores(code, predicate)
+    def finish_bulk_stores(self, code: Code, predicate: Slice | None, written: bool) -> None:
+        copy_engine.finish_stores(code, predicate, written)
 
     def atomic(self, code: Code, access: AtomicAccess) -> None:
         atomics.access(code, access)
@@ -287,6 +287,9 @@ class PtxChip(LaneChip):
 
     def begin_barrier(self, code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
         mbarrier.begin(code, address, immediate, count, predicate)
+
+    def show_barriers(self, code: Code, predicate: Slice) -> None:
+        mbarrier.show(code, predicate)
 
     def arrive(self, code: Code, address: Slice, immediate: int, bytes: int | Slice, copies: bool, predicate: Slice | None) -> None:
         mbarrier.arrive(code, address, immediate, bytes, copies, predicate)
@@ -345,8 +348,8 @@ class PtxChip(LaneChip):
     def wait_products(self, code: Code, pending: int, sums: Sequence[Slice], factors: Sequence[Slice]) -> None:
         warpgroup.wait(code, pending, sums, factors)
 
-    def fence_view(self, code: Code) -> None:
-        warpgroup.fence_view(code)
+    def fence_view(self, code: Code, arrays: bool) -> None:
+        warpgroup.fence_view(code, arrays)
 
     def branch(self, code: Code, label: str) -> None:
         code.effect("bra.uni", targets=(label,))

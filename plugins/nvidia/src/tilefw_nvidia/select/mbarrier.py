@@ -10,10 +10,13 @@ GROUP = 1  # the number of the named barrier of a group of warps; the workgroup'
 
 
 def begin(code: Code, address: Slice, immediate: int, count: int, predicate: Slice) -> None:
-    """Make one, which a cluster's other workgroups see behind its barrier (PTX ISA, fence: mbarrier_init)."""
+    """Make one."""
     code.effect("mbarrier.init.shared.b64", (), [address, immediate, count], predicate=predicate)
-    if _in_cluster(code):
-        code.effect("fence.mbarrier_init.release.cluster", predicate=predicate)
+
+
+def show(code: Code, predicate: Slice) -> None:
+    """Once for all that were made (PTX ISA, fence: `.mbarrier_init`), as CUTLASS has it before engines complete copies there."""
+    code.effect("fence.mbarrier_init.release.cluster", predicate=predicate)
 
 
 def _in_cluster(code: Code) -> bool:

@@ -90,10 +90,10 @@ def wait(code: Code, pending: int, sums: Sequence[Slice], factors: Sequence[Slic
     code.effect("wgmma.wait_group.sync.aligned", (), [pending], implicit_uses=(*sums, *factors), implicit_defs=sums)
 
 
-def fence_view(code: Code) -> None:
+def fence_view(code: Code, arrays: bool) -> None:
     """The unit works in the asynchronous proxy: it sees what the generic one wrote behind a fence between them (PTX ISA, "Async
     proxy")."""
-    code.effect("fence.proxy.async.shared::cta")
+    code.effect("fence.proxy.async" if arrays else "fence.proxy.async.shared::cta")
 
 
 def multiply(
