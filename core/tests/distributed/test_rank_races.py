@@ -151,3 +151,54 @@ def test_the_end_of_a_launch_orders_nobody(target):
         pytest.raises(CheckError, match="races: race on x of rank 1: nothing orders this load of rank 1"),
     ):
         node.run([(0, put_one, (1,), (x,)), (1, read_by_the_last, (programs,), (x, out, programs))])
+
+
+@tilefw.jit
+def multiply(a, b, out, flag, K, BLOCK: tl.constexpr, RELEASE: tl.constexpr):
+    lines, terms = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for first in range(0, K, BLOCK):
+        right = tl.load(b + lines[None, :] * K + first + terms[:, None])
+        total += tl.dot(tl.load(a + lines[:, None] * K + first + terms[None, :]), right)
+    tl.store(out + lines[:, None] * BLOCK + terms[None, :], total.to(tl.float16))
+    if RELEASE is not None:
+        tl.debug_barrier()
+        tld.signal(flag, 1, sem=RELEASE)
+
+
+@tilefw.jit
+def use(x, flag, out, WRITES: tl.constexpr, ACQUIRE: tl.constexpr):
+    if ACQUIRE is not None:
+        tld.wait(flag, sem=ACQUIRE)
+    if WRITES:
+        tl.store(tld.at(x, 0), 1.0)
+    else:
+        tl.store(out, tl.load(tld.at(x, 0)))
+
+
+def race_with_an_engine(of: str, release: str | None, acquire: str | None, checks: str = "default,races") -> str:
+    """Rank 0 multiplies, rank 1 writes a factor or reads the product: the instruction that it races with."""
+    node = tilefw.node("nvidia-sm90a", 2)
+    a, b = (node.array(np.ones((64, 192), np.float16)) for _ in range(2))
+    out, flag, result = node.zeros((64, 64), "float16"), node.zeros((1,), "int32"), node.zeros((1,), "float16")
+    try:
+        with tilefw.target("nvidia-sm90a", checks=checks):
+            node.run([
+                (0, multiply, (1,), (a, b, out, flag, 192, 64, release)),
+                (1, use, (1,), (a if of == "a" else out, flag, result, of == "a", acquire)),
+            ])
+    except CheckError as error:
+        assert "of rank 1" in error.message
+        return error.findings[0].other or ""
+    return ""
+
+
+@pytest.mark.parametrize("checks", ["default,races", "default,races,weak_memory"])
+def test_what_an_engine_has_read_is_released_by_who_waited_for_it(checks):
+    assert race_with_an_engine("a", "release", "acquire", checks) == ""
+    for broken in (("relaxed", "acquire"), ("release", "relaxed")):
+        assert "complete_tx" in race_with_an_engine("a", *broken, checks)
+
+
+def test_what_an_engine_stores_races_with_who_reads_it_at_once():
+    assert "cp.async.bulk.tensor.2d.global" in race_with_an_engine("out", None, None)

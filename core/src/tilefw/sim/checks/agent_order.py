@@ -17,6 +17,7 @@ from tilefw.sim.engine.joint_agents import places_of
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Piece
+from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region
 from tilefw.sim.memory.views.adversary import Adversary
 from tilefw.sim.memory.views.agents import Agents
@@ -95,6 +96,17 @@ class AgentOrder(Check):
             slot, wave = divmod(number, self._waves)
             agent, first = (self._first(batch, place) for place in (slot, slot // members * members))
             self.words.synchronise(agent + wave, ("cluster", first), label(order, "cluster"), reads=True, writes=not passed)
+
+    def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
+        """A copy that completes on barriers tells those who wait for them what its wave has done."""
+        if not self.leads or copy.barriers is None or copy.barrier is None or copy.barriers is not batch.memory.region("shared"):
+            return
+        _, waves, width = batch.frame.shape
+        made = label("release", _BARRIER)
+        for thread, place in dict.fromkeys(zip(copy.thread.tolist(), copy.barrier.tolist(), strict=True)):
+            agent = self._first(batch, thread // (waves * width)) + thread // width % waves
+            slot, offset = divmod(place, copy.barriers.stride)
+            self.words.synchronise(agent, (self._first(batch, slot), offset), made, reads=True, writes=True)
 
     # -- parts
 

@@ -4,18 +4,19 @@ Every wave of every launch is an agent of the view machine; an access is before 
 barriers say so, each with the scope that it has: a release of the device's scope orders nobody on another rank. Accesses that are
 strong and have each other in scope do not race, and stores of equal bytes do not. What a strong read meets is what memory holds, or
 with weak memory the value that it was given. A wave's accesses between two of its releases are one epoch
-(tracking/agent_accesses.py). What engines store to such memory is not looked at.
+(tracking/agent_accesses.py). What engines copy is in rank_engine_order.py.
 """
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from tilefw.sim.algebra.lanes import NumpyLanes
-from tilefw.sim.checks.agent_order import AgentOrder, is_shared_by_all, label
+from tilefw.sim.checks.agent_order import is_shared_by_all, label
 from tilefw.sim.checks.engine_order import RACE_CODE
+from tilefw.sim.checks.rank_engine_order import IN_FLIGHT, RankEngineOrder
 from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
@@ -29,7 +30,7 @@ from tilefw.sim.tracking.agent_accesses import NOBODY, AccessRecord, PlaceAccess
 _VERBS = {"read": "load", "write": "store", "atomic": "atomic operation"}
 
 
-class RankRaces(AgentOrder):
+class RankRaces(RankEngineOrder):
     """The race check of one of several launches at once."""
 
     name = "races"
@@ -204,26 +205,35 @@ class RankRaces(AgentOrder):
             element[... if piece.lanes is None else piece.lanes] = (
                 of_pair.any(axis=1).reshape(lanes.frame.shape) if piece.lanes is None else of_pair.any(axis=1)
             )
-            records = self._joint.records
-            mine, theirs = records.record(int(numbers[row])), records.record(number)
-            told = self._joint.find(theirs.agent)
-            instruction = told.state.program.instructions[theirs.site[1]]
-            on = f" on {piece.region.label}" if piece.region.label else ""
-            at = instruction.source or instruction.code
-            rank, verb = self._joint.find(mine.agent).rank, _scoped(mine) + _VERBS[access.kind]
-            self.launch.diagnostics.reporter.add(
-                self.name, RACE_CODE,
-                f"race{on}: nothing orders this {verb} of rank {rank} and an access of rank {told.rank}",
-                lanes.instruction, count=int(of_pair.any(axis=1).sum()), where=lanes.locate(*first_true(element)),
-                address=piece.region.base + int(offsets[row][int(np.argmax(of_pair[row]))]),
-                other=f"{_scoped(theirs)}`{instruction.text}`{f' ({at})' if at else ''} by rank {told.rank}, program "
-                f"{told.state.geometry.coordinates(told.workgroup)} of {told.state.program.name}, wave {told.wave}",
-                other_site=theirs.site[0] << 32 | theirs.site[1], note=self._missing(mine, theirs, rank, told.rank),
+            self._tell(
+                lanes, piece.region, _VERBS[access.kind], int(of_pair.any(axis=1).sum()), lanes.locate(*first_true(element)),
+                int(offsets[row][int(np.argmax(of_pair[row]))]), int(numbers[row]), number,
             )
+
+    def _tell(
+        self, lanes: NumpyLanes, region: Region, verb: str, count: int, where: Any, offset: int, mine: int, theirs: int
+    ) -> None:
+        """A finding of the access with the record number `mine` and another one."""
+        me, other = self._joint.records.record(mine), self._joint.records.record(theirs)
+        told = self._joint.find(other.agent)
+        instruction = told.state.program.instructions[other.site[1]]
+        on = f" on {region.label}" if region.label else ""
+        at = instruction.source or instruction.code
+        rank = self._joint.find(me.agent).rank
+        self.launch.diagnostics.reporter.add(
+            self.name, RACE_CODE,
+            f"race{on}: nothing orders this {_scoped(me)}{verb} of rank {rank} and an access of rank {told.rank}",
+            lanes.instruction, count=count, where=where, address=region.base + offset,
+            other=f"{_scoped(other)}`{instruction.text}`{f' ({at})' if at else ''} by rank {told.rank}, program "
+            f"{told.state.geometry.coordinates(told.workgroup)} of {told.state.program.name}, wave {told.wave}",
+            other_site=other.site[0] << 32 | other.site[1], note=self._missing(me, other, rank, told.rank),
+        )
 
     def _missing(self, mine: AccessRecord, theirs: AccessRecord, rank: int, other: int) -> str:
         """What there is of an order, and what it lacks."""
         views = self.words.agents.views
+        if theirs.epoch == IN_FLIGHT:
+            return f"the copy of rank {other} has not ended: its wave waits for it before it releases it"
         met = [r for r, _ in views[mine.agent].met if r.known.clock[theirs.agent] >= theirs.epoch]
         needed = SyncScope(int(self._joint.meets(mine.agent)[theirs.agent])).name.lower()
         if met:

@@ -48,6 +48,7 @@ class StaleMemory(AgentOrder):
             self._meet_at(lanes, piece, label(access.order, access.scope), access.kind != "write", access.kind != "read")
 
     def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
+        super().engine_landed(batch, copy)
         if _is_weak(copy.destination):
             index = copy.destination_index if copy.inside is None or copy.filling else copy.destination_index[copy.inside]
             piece = Piece(copy.destination, index.reshape(-1), None)

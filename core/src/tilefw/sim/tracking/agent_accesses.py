@@ -52,7 +52,7 @@ class AccessRecords:
         self.agent, self.epoch, self.scope, self._site = (np.zeros(256, dtype=np.int64) for _ in range(4))
         self._count = 1
         self._sites: list[Site] = []
-        self._newest: dict[tuple[Site, int], _Newest] = {}
+        self._newest: dict[tuple[Site, int, bool], _Newest] = {}
         self._set_numbers: dict[bytes, int] = {b"": NOBODY}
         self._behind: dict[tuple[int, bytes], int] = {}
 
@@ -61,12 +61,12 @@ class AccessRecords:
         site = self._sites[self._site[number]]
         return AccessRecord(int(self.agent[number]), int(self.epoch[number]), site, int(self.scope[number]))
 
-    def numbers(self, agents: Array, epochs: Array, site: Site, scope: int) -> Array:
+    def numbers(self, agents: Array, epochs: Array, site: Site, scope: int, flying: bool = False) -> Array:
         """The numbers of records of agents, each once, that make one access at a site, in epochs that are no earlier than those of
-        their accesses before."""
-        newest = self._newest.get((site, scope))
+        their accesses before; `flying`: it is not finished, and its epoch one that nobody gets to know."""
+        newest = self._newest.get((site, scope, flying))
         if newest is None:
-            newest = self._newest[site, scope] = _Newest(len(self._sites), np.zeros(0, np.int64), np.zeros(0, np.int64))
+            newest = self._newest[site, scope, flying] = _Newest(len(self._sites), np.zeros(0, np.int64), np.zeros(0, np.int64))
             self._sites.append(site)
         at = agents - site[0]
         most = int(at.max()) + 1
