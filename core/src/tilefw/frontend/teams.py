@@ -8,7 +8,7 @@ from typing import Any
 
 import tilefw.language as tl
 from tilefw.api.errors import CompileError
-from tilefw.frontend.arithmetic import BINARY, add, compare, subtract
+from tilefw.frontend.arithmetic import BINARY, add, compare, stretched, subtract
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.values import CompositeValue, RuntimeValue, describe, named
@@ -45,14 +45,14 @@ class TeamValue(CompositeValue):
         return f"team of {len(self.ranks)} listed ranks" if self.listed else "team of strided ranks"
 
     def member(self, b: Builder, number: RuntimeValue) -> RuntimeValue:
-        """The rank of a member, whose number is known to be one."""
+        """The rank of a member, whose number is known to be one, or of each of a tile of them."""
         if not self.listed:
             first, stride = self.ranks
             return add(b, first, BINARY["*"](b, number, stride))
-        found = self.ranks[0]
-        for index, rank in enumerate(self.ranks[1:], 1):
-            found = b.row("select", compare(b, "==", number, index), rank, found)
-        return found
+        first, *others = (stretched(b, rank, number.shape) for rank in self.ranks)
+        for index, rank in enumerate(others, 1):
+            first = b.row("select", compare(b, "==", number, index), rank, first)
+        return first
 
     def world_rank(self, b: Builder, number: RuntimeValue) -> RuntimeValue:
         """The rank of a member, NOBODY for a number that no member has."""

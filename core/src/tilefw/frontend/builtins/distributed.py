@@ -15,11 +15,12 @@ from typing import Any
 import tilefw.language as tl
 import tilefw.language.distributed as tld
 from tilefw.api.errors import CompileError
-from tilefw.frontend.arithmetic import BINARY, COMPARISONS, add, compare, offset, subtract
+from tilefw.frontend.arithmetic import BINARY, COMPARISONS, add, compare, offset, stretched, subtract
 from tilefw.frontend.block_pointers import BlockPointer
 from tilefw.frontend.builder import Builder, element_of
 from tilefw.frontend.builtins import atomics, memory
 from tilefw.frontend.builtins.atomics import SCOPES
+from tilefw.frontend.builtins.reduction import any_of
 from tilefw.frontend.builtins.registry import Meanings
 from tilefw.frontend.casts import cast, to_value
 from tilefw.frontend.teams import NOBODY, TeamValue, checked_team, listed, strided, within
@@ -34,6 +35,8 @@ meaning = Meanings()
 _UPDATES = {"set": "atomic_xchg", "add": "atomic_add"}
 _REDUCTIONS = ("add", "max", "min", "and", "or", "xor")
 _UPDATE_ORDERS = ("relaxed", "release")
+# Ranks that a barrier signals by one access: more than most nodes have, no more than a wave of any chip has lanes.
+_TOLD_AT_ONCE = 32
 _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -124,6 +127,11 @@ def _moved(b: Builder, pointer: RuntimeValue, rank: Any) -> RuntimeValue:
     peer = _one_rank(b, rank)
     if isinstance(rank, int) and rank < 0:
         raise CompileError(f"rank {rank} is none: they count from 0", "TFW0875", help="the last one is tld.num_ranks() - 1")
+    return _in_heap_of(b, pointer, peer)
+
+
+def _in_heap_of(b: Builder, pointer: RuntimeValue, peer: RuntimeValue) -> RuntimeValue:
+    """The same place in a peer's heap; of a tile of peers, a pointer for each."""
     _check_rank(b, peer)
     mine = _own_base(b)
     size = max(element_of(pointer).primitive_bitwidth // 8, 1)
@@ -138,7 +146,7 @@ def _check_rank(b: Builder, peer: RuntimeValue) -> None:
     """In a debug build a rank that is none ends the program."""
     if b.debug:
         wrong = BINARY["|"](b, compare(b, "<", peer, 0), compare(b, ">=", peer, num_ranks(b, None)))
-        b.trap_where(wrong, "a rank from 0 to below num_ranks is wanted")
+        b.trap_where(any_of(b, "distributed.at", wrong), "a rank from 0 to below num_ranks is wanted")
 
 
 # -- accesses
@@ -355,9 +363,15 @@ def barrier_arrive(b: Builder, pointer: Any, team: Any) -> RuntimeValue:
     epoch = add(b, b.load(mine, None, None, "", "", False), 1)
     b.store(mine, epoch, None, "", "")
 
-    def step(index: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
-        atomics.meaning.of["atomic_add"](b, at(b, words, members.member(b, index)), 1, None, "release", "sys")
-        following = add(b, index, 1)
+    lanes = b.iota(0, _TOLD_AT_ONCE)
+
+    def step(first: RuntimeValue) -> tuple[RuntimeValue, list[RuntimeValue]]:
+        # A lane a member, all at once: one behind another, each release would wait for what the one before it says to be there.
+        index = add(b, lanes, first)
+        inside = compare(b, "<", index, members.size)
+        member = members.member(b, b.row("select", inside, index, stretched(b, first, index.shape)))
+        atomics.meaning.of["atomic_add"](b, _in_heap_of(b, words, member), 1, inside, "release", "sys")
+        following = add(b, first, _TOLD_AT_ONCE)
         return compare(b, "<", following, members.size), [following]
 
     b.until([b.constant(0, tl.int32)], step)
