@@ -25,6 +25,7 @@ from tilefw.simt.passes import lane_passes
 from tilefw.simt.roles.check_roles import check_roles
 from tilefw.simt.roles.divide import DivideRoles
 from tilefw.testing.lane_interpreter import run
+from tilefw.tile.dialect.base import string_attr
 from tilefw.tile.nested_ops import nested_ops
 
 PARAMETERS = {"m": 32, "n": 64, "k": 128, "block_m": 32, "block_n": 32, "block_k": 32}
@@ -91,6 +92,19 @@ def test_the_check_misses_whatever_is_missing(role: int, removed: type[Operation
     site.erase()
     with pytest.raises(InternalError):
         check_roles(function)
+
+
+@pytest.mark.parametrize(("chip", "by_waves"), [(COUNTING, True), (LANES, False)], ids=["products", "lanes"])
+def test_one_lane_of_a_wave_frees_what_its_products_alone_have_read(chip: ChipDescription, by_waves: bool):
+    function, *_ = _lowered(_machine(chip), divided=True)
+    (arrival,) = (op for op in _branch(function).regions[1].walk() if isinstance(op, lane.ArriveOp))
+    (count,) = (op.count for op in nested_ops(function) if isinstance(op, lane.BeginBarriersOp) and op.buffer == arrival.buffer)
+    assert (arrival.part("when") is not None) == by_waves and count == (4 if by_waves else 4 * chip.lanes)
+    if by_waves:  # all lanes arrive
+        arrival.properties["parts"] = string_attr("address")
+        arrival.operands = arrival.operands[:1]
+        with pytest.raises(InternalError):
+            check_roles(function)
 
 
 def test_a_copy_of_the_consumers_and_a_store_of_the_producer_are_found():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def test_nothing_of_the_hand_over_can_be_left_out(mutation: str):
     text = kernel.warmup(*inputs, out, *rest, **words, target=TARGET, grid=grid).artifact.text
     opcode, number = MUTATIONS[mutation]
     lines = text.splitlines()
-    at = [index for index, line in enumerate(lines) if line.strip().startswith(opcode)][number]
+    at = [index for index, line in enumerate(lines) if re.match(rf"\s*(@%p\d+ )?{re.escape(opcode)}", line)][number]
     # What asks for a phase is followed by the branch back, which goes as well.
     lines[at : at + (2 if "try_wait" in opcode else 1)] = []
     module = tilefw.load("\n".join(lines).encode(), target=TARGET)

@@ -22,7 +22,10 @@ _LINE = re.compile(r"^\s*(?:@(?P<guard>!?%\w+)\s+)?(?P<opcode>[a-z][\w.:]*)\s*(?
 _LABEL = re.compile(r"^\s*(?P<name>\$?\w+):\s*$")
 _COMMIT = "cp.async.commit_group"
 _ENGINE_FENCE = "fence.proxy.async"
+_MADE_FENCE = "fence.mbarrier_init"
+_OF_CLUSTERS = ("barrier.cluster", "mapa", "getctarank", "st.async", "red.async")
 _BULK_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
+_USES = ("mbarrier.", "cp.async.mbarrier", "cp.async.bulk")
 _POLL = re.compile(r"atom\.(?:relaxed|acquire)\.\w+\.global\.or\.b(?:32|64)$")
 _OWN_ADDRESS = re.compile(r"\[\s*(?P<register>%\w+)\s*\]")
 _ONE_WARPGROUP = re.compile(r"^\s*\.reqntid\s+128(?:\s*,\s*1)*\s*$", re.MULTILINE)
@@ -146,6 +149,8 @@ def _joined_group(flow: Flow, index: int) -> str:
 
 def _idle_fence(flow: Flow, index: int) -> str:
     """A fence for engines behind which stands what one before it has fenced already."""
+    if flow.nodes[index].opcode.startswith(_MADE_FENCE):
+        return _met_by_all(flow, index)
     if not flow.nodes[index].opcode.startswith(_ENGINE_FENCE):
         return ""
 
@@ -156,6 +161,17 @@ def _idle_fence(flow: Flow, index: int) -> str:
     if flow.reaches_end(index, flow.before, fences) or any(_written_by_threads(flow.nodes[i]) for i in met):
         return ""
     return "proved: on every path to it another one precedes it, and no thread has written shared memory since"
+
+
+def _met_by_all(flow: Flow, index: int) -> str:
+    """A fence of barriers that were made: it orders their making before what other workgroups of a cluster do with them (PTX ISA,
+    fence: `.mbarrier_init`). Where a workgroup is alone, its own barrier does that for all who arrive, wait, or start a copy."""
+    if any(node.opcode.startswith(_OF_CLUSTERS) or "multicast" in node.opcode for node in flow.nodes):
+        return ""
+    met = flow.walk(index, flow.after, lambda i: flow.nodes[i].barrier)
+    if any(flow.nodes[i].opcode.startswith(_USES) and not flow.nodes[i].opcode.startswith("mbarrier.init") for i in met):
+        return ""
+    return "proved: a workgroup alone uses the barriers, behind its own barrier"
 
 
 def _written_by_threads(node: _Node) -> bool:

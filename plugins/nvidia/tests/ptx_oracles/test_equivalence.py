@@ -225,6 +225,29 @@ def test_a_fence_with_nothing_new_to_fence_is_redundant(other: str, idle: bool) 
     assert [bool(proof(text, first)), bool(proof(text, second))] == [False, idle]
 
 
+MADE = """
+.visible .entry k()
+{
+	@%p1 mbarrier.init.shared.b64 [%r1], 1;
+	@%p1 fence.mbarrier_init.release.cluster;
+	mbarrier.FIRST.shared.b64 [%r2], 1;
+	MEET;
+	@%p1 mbarrier.arrive.shared.b64 %rd1, [%r1];
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("first, meet, idle", [
+    ("init", "bar.sync 0", True), ("arrive", "bar.sync 0", False), ("init", "bar.warp.sync -1", False),
+    ("init", "barrier.cluster.arrive.relaxed", False),
+])
+def test_a_workgroup_alone_meets_behind_the_making_of_barriers(first: str, meet: str, idle: bool) -> None:
+    text = MADE.replace("FIRST", first).replace("MEET", meet)
+    (site,) = sites(text, ("fence",))
+    assert bool(proof(text, site)) == idle
+
+
 GROUPS = """
 .visible .entry k()
 {

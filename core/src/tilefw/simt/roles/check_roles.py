@@ -64,7 +64,8 @@ def check_roles(function: FuncOp) -> None:
         raise violation("more waves than the first of the producer start an engine's copies, or none", copies[0])
     if by_lanes and any(op.first for op in _inside(consumers) if isinstance(op, lane.ArriveOp)):
         raise violation("consumers arrive in the first workgroup alone, and producers of others wait as well", branch)
-    if counts.get(full) != arriving * len({type(copy) for copy in copies}) or counts.get(empty) != threads:
+    freeing = threads // (_number(function, "lane.lanes") if _by_first_lanes(consumers, {copy.buffer for copy in copies}) else 1)
+    if counts.get(full) != arriving * len({type(copy) for copy in copies}) or counts.get(empty) != freeing:
         raise violation("a barrier does not want the arrivals that come", branch)
 
 
@@ -146,6 +147,22 @@ def _buffers(op: Operation) -> set[int]:
     if isinstance(op, lane.FragmentLoadOp) or (isinstance(op, lane.LoadOp) and op.shared):
         return {op.buffer}
     return set()
+
+
+def _by_first_lanes(consumers: Block, rings: set[int]) -> bool:
+    """Whether one lane of each wave frees a slot, which is enough where the wave's products alone have read it."""
+    arrival = next(op for op in _inside(consumers) if isinstance(op, lane.ArriveOp))
+    when = arrival.part("when")
+    if when is None:
+        return False
+    compared = when.owner
+    masked = compared.operands[0].owner if isinstance(compared, lane.ELEMENTWISE["eqi"]) else None
+    if not isinstance(masked, lane.ELEMENTWISE["andi"]) or not isinstance(masked.operands[0].owner, lane.ThreadIdOp):
+        raise violation("the consumers free a slot by threads that are not the first of their waves", arrival)
+    reader = next((op for op in _inside(consumers) if _buffers(op) & rings and not isinstance(op, lane.AsyncAtomOp)), None)
+    if reader is not None:
+        raise violation("lanes read a slot that the first of them frees", reader)
+    return True
 
 
 def _check_products(body: Block, arrival: lane.ArriveOp) -> None:

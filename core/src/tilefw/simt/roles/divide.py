@@ -11,6 +11,8 @@ all that read it is done, and the producer waits for that before it fills the sl
               arrive at full[slot] behind them              arrive at empty[slot - 1], when its products are done
                                                             the rest of the body
 
+Where products alone read the slots, one thread of each wave arrives: the wait for products is the wave's. Loads are a lane's own.
+
 In the first iteration of all nothing was read before; consumers arrive for the last slot nevertheless, whose phases at `empty` are
 so one ahead of the others'. Where lanes copy, the producer's threads are as many as the consumers', so that the same lanes copy the
 same bytes. Where an engine makes all copies, a few waves are enough, of which the first one alone comes into the loop: one thread
@@ -19,7 +21,7 @@ announces their bytes, and starts them. The others only give their registers awa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -94,7 +96,8 @@ class _Division:
         assert isinstance(last, ReturnOp)
         threads = self.machine.threads
         full = self._barriers("full", self.starters * (int(self.by_lanes) + int(self.by_engine)), last)
-        empty = self._barriers("empty", threads, last)
+        self.by_waves = not any(_reads_slot(op, rings) for outer in body for op in nested_ops(outer))
+        empty = self._barriers("empty", threads // (self.machine.lanes if self.by_waves else 1), last)
         if self.by_engine or self.machine.workgroups > 1:
             self._insert(lane.ShowBarriersOp.create(), last)
         self._insert(lane.BarrierOp.create(), last)
@@ -255,7 +258,8 @@ class _Division:
         before = self._row("subi", place, slot, self._number(1, place))
         before = self._row("select", place, self._row("eqi", place, slot, zero), self._number(self.slots - 1, place), before)
         more: dict[str, Attribute] = {} if self.by_lanes else {"first": UnitAttr()}  # where the wave is that starts the engine
-        self._arrive(empty, before, place, products=integer_attr(0 if product is None else 1), **more)
+        when = self._first_lane(block) if self.by_waves else None
+        self._arrive(empty, before, place, when, products=integer_attr(0 if product is None else 1), **more)
         erase(here)
 
     # -- ops
@@ -281,9 +285,20 @@ class _Division:
         operands = [self._address(barriers, slot, before), parity]
         self._insert(lane.WaitPhaseOp.create(operands=operands, properties=properties), before)
 
-    def _arrive(self, barriers: lane.AllocOp, slot: SSAValue, before: Operation, **more: Attribute) -> None:
-        properties = {"parts": string_attr("address"), "buffer": integer_attr(barriers.id), **more}
-        self._insert(lane.ArriveOp.create(operands=[self._address(barriers, slot, before)], properties=properties), before)
+    def _arrive(
+        self, barriers: lane.AllocOp, slot: SSAValue, before: Operation, when: SSAValue | None = None, **more: Attribute
+    ) -> None:
+        parts = {"address": self._address(barriers, slot, before), **({} if when is None else {"when": when})}
+        properties = {"parts": string_attr(",".join(parts)), "buffer": integer_attr(barriers.id), **more}
+        self._insert(lane.ArriveOp.create(operands=list(parts.values()), properties=properties), before)
+
+    def _first_lane(self, block: Block) -> SSAValue:
+        """Whether a thread is the first of its wave, known from the beginning of a role on."""
+        first, vec1 = block.first_op, lane.vector(1, types.i32)
+        assert first is not None
+        thread = self._insert(lane.ThreadIdOp.create(result_types=[vec1]), first)
+        last, zero = (self._insert(lane.ConstantOp(number, vec1), first) for number in (self.machine.lanes - 1, 0))
+        return self._row("eqi", first, self._row("andi", first, thread.results[0], last.results[0]), zero.results[0])
 
 
 def _registers(type: Attribute) -> int:
@@ -300,6 +315,13 @@ def _block(op: Operation) -> Block:
 def _hand_over(block: Block) -> lane.HandOverOp:
     (found,) = (inner for op in block.ops for inner in nested_ops(op) if isinstance(inner, lane.HandOverOp))
     return found
+
+
+def _reads_slot(op: Operation, rings: Collection[int]) -> bool:
+    """Whether lanes themselves read a ring."""
+    if isinstance(op, lane.LoadOp):
+        return op.shared and op.buffer in rings
+    return isinstance(op, lane.FragmentLoadOp) and op.buffer in rings
 
 
 def _has_effect(op: Operation) -> bool:
