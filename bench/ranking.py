@@ -1,6 +1,7 @@
 """Whether a search finds the best configuration of a kernel by the model of time, and what it costs: writes `ranking.md`.
 
     python bench/ranking.py --target nvidia-sm80 --keep FILE.jsonl --seconds 600     # a part; the same command goes on
+    python bench/ranking.py --target nvidia-sm80 --keep FILE.jsonl --held-out        # the problems that were held out
     python bench/ranking.py --page FILE.jsonl                                        # the page of what was run
 
 Each problem of `ranking_problems.py` is exhausted first: every configuration is compiled, recorded and timed in detail, as
@@ -24,7 +25,7 @@ from typing import Any
 os.environ["TILEFW_CACHE"] = "0"  # before tilefw is imported: the cost of a configuration is that of compiling it
 
 from ranking_page import page
-from ranking_problems import PROBLEMS, Problem
+from ranking_problems import HELD_OUT, PROBLEMS, Problem
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError, UsageError
 from tilefw.kernels.estimated import KernelEstimates
@@ -64,10 +65,10 @@ def kept(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
 
 
-def exhaust(target: str, path: Path, until: float) -> None:
+def exhaust(problems: Sequence[Problem], target: str, path: Path, until: float) -> None:
     """Time what the file does not have yet."""
     done = {(row["problem"], json.dumps(row["configuration"])) for row in kept(path) if row.get("target") == target}
-    for problem in PROBLEMS:
+    for problem in problems:
         left = [c for c in problem.configurations if (problem.name, json.dumps(c)) not in done]
         if left:
             timed(problem, target, left[0])  # imports and compiled meanings, which no configuration pays for
@@ -107,11 +108,11 @@ def searched(problem: Problem, target: str) -> dict[str, Any]:
     }
 
 
-def search_all(target: str, path: Path) -> None:
+def search_all(problems: Sequence[Problem], target: str, path: Path) -> None:
     """Search where the exhaustion is complete and the file has no search yet."""
     rows = [row for row in kept(path) if row.get("target") == target]
     done = {row["problem"] for row in rows if "search" in row}
-    for problem in PROBLEMS:
+    for problem in problems:
         exhausted = {json.dumps(row["configuration"]) for row in rows if row["problem"] == problem.name and "cost" in row}
         if problem.name not in done and all(json.dumps(one) in exhausted for one in problem.configurations):
             with path.open("a") as file:
@@ -123,15 +124,17 @@ def main(argv: list[str]) -> int:
     parse.add_argument("--target", action="append", default=[])
     parse.add_argument("--keep", type=Path)
     parse.add_argument("--seconds", type=float, default=float("inf"), help="processor seconds that exhausting may take")
+    parse.add_argument("--held-out", action="store_true", help="the problems that were held out, and no others")
     parse.add_argument("--page", type=Path)
     args = parse.parse_args(argv)
     keep: Path | None = args.keep
+    problems = HELD_OUT if args.held_out else PROBLEMS
     if keep is not None:
         for target in args.target:
-            exhaust(target, keep, processor_seconds() + args.seconds)
-            search_all(target, keep)
+            exhaust(problems, target, keep, processor_seconds() + args.seconds)
+            search_all(problems, target, keep)
     if args.page is not None:
-        (Path(__file__).parent / "ranking.md").write_text(page(kept(args.page), PROBLEMS))
+        (Path(__file__).parent / "ranking.md").write_text(page(kept(args.page), PROBLEMS, HELD_OUT))
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tilefw.api.errors import LaunchError
@@ -13,7 +14,8 @@ from tilefw.kernels.tuning import Search, Trial
 from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.tile.text.module import parse
-from tilefw.timing.estimate.program_work import WorkRegion, program_work
+from tilefw.timing.estimate.program_parts import WorkRegion
+from tilefw.timing.estimate.program_work import program_work
 
 LOOP = """
 func.func public @kernel(
@@ -62,6 +64,34 @@ def test_an_unsigned_argument_may_have_the_highest_bit() -> None:
     assert next(item.times for item in work.whole.items if isinstance(item, WorkRegion)) == 0, "the loop compares signed numbers"
 
 
+WALK = """
+func.func public @kernel(%ends: !tile.ptr<i32> {tile.name = "ends"}, %out: !tile.ptr<i32> {tile.name = "out"}) {
+  %one = tile.constant 1 : i32
+  %me = tile.program_id 0
+  %end = tile.load %ends[%me] : !tile.ptr<i32>[i32]
+  %zero = tile.constant 0 : i32
+  %last = scf.while (%at = %zero) : (i32) -> i32 {
+    %more = tile.lts %at, %end : i32
+    scf.condition(%more) %at : i32
+  } do {
+  ^bb0(%b: i32):
+    %next = tile.addi %b, %one : i32
+    scf.yield %next : i32
+  }
+  %old = tile.atomic_rmw add relaxed device %out, %last : !tile.ptr<i32>
+  func.return
+}
+"""
+
+
+def test_programs_that_differ_are_read_all_over_the_grid() -> None:
+    ends = np.arange(10, dtype=np.int64)
+    work = program_work(parse(WALK, "walk.mlir"), {}, {"ends": 40, "out": 4}, (10, 1, 1), {"ends": ends})
+    turns = [next(item.times for item in one.items if isinstance(item, WorkRegion)) for one in (work.whole, *work.others)]
+    assert turns == [5, 0, 3, 6, 9], "as many as what each reads says: the middle, the first, two between, the last"
+    assert next(part.contended for part in work.whole.parts() if part.what == "atomic") == 1.0, "all programs want one address"
+
+
 @pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
 @pytest.mark.parametrize(("kernel", "given", "better", "worse"), [
     ("elementwise", {"n": 1 << 18, "operation": "erf"}, {"block": 1024, "num_warps": 4}, {"block": 4096, "num_warps": 1}),
@@ -71,6 +101,12 @@ def test_an_unsigned_argument_may_have_the_highest_bit() -> None:
 def test_few_workgroups_and_small_tiles_are_slow(target: str, kernel: str, given: Any, better: Any, worse: Any) -> None:
     estimates = KernelEstimates(load(kernel), given, find_target(target))
     assert estimates(better).seconds * 1.2 < estimates(worse).seconds
+
+
+def test_who_waits_at_the_same_addresses_is_slow() -> None:
+    estimates = KernelEstimates(load("histogram"), {"n": 131072}, find_target("nvidia-sm80"))
+    one, two = (estimates({"block": block}).seconds for block in (2048, 1024))
+    assert one * 1.2 < two, "a processor that has two workgroups of 1,024 elements waits for 108 others that have as many"
 
 
 def test_a_search_times_the_best_by_estimates_as_long_as_they_leave_it_open() -> None:

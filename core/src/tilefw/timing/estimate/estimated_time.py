@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tilefw.simt.description import LaneMachine
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.estimate.machine_work import MachineWork, WavesOfChip, work_on
-from tilefw.timing.estimate.program_work import ProgramWork
+from tilefw.timing.estimate.program_parts import ProgramWork
 from tilefw.timing.launch_time import Residency
 
 _BASE_REGISTERS = 24
@@ -26,17 +26,20 @@ class Estimate:
 
 
 def estimated_time(chip: ChipTiming, lanes: LaneMachine, work: ProgramWork, stages: int) -> Estimate:
-    """The time of a launch of `work` by workgroups of `lanes`."""
-    found = work_on(WavesOfChip(chip, lanes, stages), work.whole)
-    spread = _residency(chip, lanes, work, found)
-    units = dict(_units(chip, lanes, work, found, spread))
-    limit = max(units, key=units.__getitem__)
-    together = _together(units.values())
-    cycles = together * spread.most / spread.resident + chip.workgroup_cycles
-    return Estimate(cycles / chip.clock_hz + chip.launch_seconds, spread, limit)
+    """The time of a launch of `work` by workgroups of `lanes`. Of programs that differ, the slowest where all run at once, and
+    their mean where processors take one after the other."""
+    machine = WavesOfChip(chip, lanes, stages)
+    found = [work_on(machine, region) for region in (work.whole, *work.others)]
+    spread = _residency(chip, lanes, work, max(one.shared for one in found))
+    times = [dict(_units(chip, lanes, work, one, spread)) for one in found]
+    cycles = [_together(units.values()) for units in times]
+    rounds = spread.most / spread.resident
+    units = times[cycles.index(max(cycles))]
+    total = max(max(cycles), sum(cycles) / len(cycles) * rounds) + chip.workgroup_cycles
+    return Estimate(total / chip.clock_hz + chip.launch_seconds, spread, max(units, key=units.__getitem__))
 
 
-def _residency(chip: ChipTiming, lanes: LaneMachine, work: ProgramWork, found: MachineWork) -> Residency:
+def _residency(chip: ChipTiming, lanes: LaneMachine, work: ProgramWork, shared: float) -> Residency:
     active = min(chip.processors, work.programs)
     most = -(-work.programs // active)
     fits = [chip.resident_waves // lanes.waves, most]
@@ -45,8 +48,8 @@ def _residency(chip: ChipTiming, lanes: LaneMachine, work: ProgramWork, found: M
     if described.processor_registers:
         fits.append(int(described.processor_registers // (registers * lanes.threads)))
     room = described.processor_shared_bytes or described.shared_bytes
-    if found.shared and room:
-        fits.append(int(room // (found.shared + described.system_shared_bytes)))
+    if shared and room:
+        fits.append(int(room // (shared + described.system_shared_bytes)))
     return Residency(work.programs, max(1, min(fits)), active, most)
 
 
@@ -61,6 +64,7 @@ def _units(
     for pipe, cycles in found.pipes.items():
         yield pipe, cycles * (waves if chip.pipes.get(pipe) == "scheduler" else count * lanes.waves)
     yield chip.shared_pipe, found.passes * chip.shared_pass * count
+    yield "atomics", max(found.atomics, found.contended * spread.active) * count * chip.atomic_cycles
     yield chip.levels[0].name, (found.near + found.written) * count / chip.levels[0].bytes_per_cycle
     beyond = dict(_beyond(chip, work, found, spread))
     yield from beyond.items()
@@ -69,16 +73,16 @@ def _units(
 
 
 def _beyond(chip: ChipTiming, work: ProgramWork, found: MachineWork, spread: Residency) -> Iterable[tuple[str, float]]:
-    """Cycles of the levels behind the first: the second moves what all ask for, others what no two workgroups share."""
-    count = spread.resident
-    asked = sum(found.moved.values()) + found.written
-    once = found.written * count * spread.active
-    for argument, nbytes in found.moved.items():
-        all_of_it = nbytes * count * spread.active
-        once += min(all_of_it, work.extents.get(argument, all_of_it))
-    for place, level in enumerate(chip.levels[1:]):
-        sharing = {"processor": 1.0, "die": spread.active / chip.dies, "chip": spread.active}[level.shared_by]
-        yield level.name, (once if place else asked * count * max(1.0, sharing)) / level.bytes_per_cycle
+    """Cycles of the levels behind the first: each moves what those who share the level before it ask for, the same bytes once for
+    each of them."""
+    everywhere = spread.resident * spread.active
+    owners = {"processor": spread.active, "die": min(chip.dies, spread.active), "chip": 1}
+    for before, level in zip(chip.levels, chip.levels[1:], strict=False):
+        nbytes = found.written * everywhere
+        for argument, asked in found.moved.items():
+            all_of_it = asked * everywhere
+            nbytes += min(all_of_it, work.extents.get(argument, all_of_it) * owners[before.shared_by])
+        yield level.name, nbytes / owners[level.shared_by] / level.bytes_per_cycle
 
 
 def _together(times: Iterable[float]) -> float:

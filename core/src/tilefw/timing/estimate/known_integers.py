@@ -36,9 +36,20 @@ def signed(number: int) -> Array:
 class KnownIntegers:
     """Values of a program at `place` of a `grid`, as arrays of i64: indices and offsets, which are meant as exact integers."""
 
-    def __init__(self, arguments: Mapping[SSAValue, Known], place: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
+    def __init__(
+        self, arguments: Mapping[SSAValue, Known], place: tuple[int, int, int], grid: tuple[int, int, int],
+        contents: Mapping[int, Array] | None = None,
+    ) -> None:
         self._values = dict(arguments)
-        self._place, self._grid = place, grid
+        self._place, self._grid, self._contents = place, grid, contents or {}
+
+    def loaded(self, pointer: SSAValue, offset: SSAValue | None) -> Array | None:
+        """A scalar that is read from an argument's memory, where that is known (`contents`, by place of the argument)."""
+        base, more = self._values.get(pointer), 0 if offset is None else self.number(offset)
+        if not isinstance(base, Address) or more is None or base.offset.ndim:
+            return None
+        held, at = self._contents.get(base.argument), int(base.offset) + more
+        return np.array(held[at], np.int64) if held is not None and 0 <= at < held.size else None
 
     def __getitem__(self, value: SSAValue) -> Known | None:
         return self._values.get(value)

@@ -6,18 +6,22 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import ceil, log2, prod
+from math import ceil, exp, log2, prod
 
 from tilefw.api.errors import UnsupportedError
 from tilefw.api.execution_trace import CHUNK
 from tilefw.simt.description import LaneMachine
+from tilefw.simt.layout import LinearLayout
 from tilefw.simt.layout.atom_recipes import DotTypes
 from tilefw.simt.layout.atoms import LANE_ATOM, DotLayouts, choose
 from tilefw.simt.lower.dot import shape_of, types_of
 from tilefw.tile import types
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
-from tilefw.timing.estimate.program_work import ProgramPart, WorkRegion
+from tilefw.timing.estimate.program_parts import ProgramPart, WorkRegion
+from tilefw.timing.estimate.shared_traffic import SharedTraffic, memory_layout, shared_traffic
 
+ACCUMULATORS = 4
+"""Chains of combinations side by side in a lane: those of the lowering."""
 ADDRESS_INSTRUCTIONS = 2
 """Instructions of an access's address and mask, beside itself."""
 LOOP_INSTRUCTIONS = 6
@@ -28,7 +32,8 @@ LOOP_INSTRUCTIONS = 6
 class MachineWork:
     """Of one workgroup: `chain`, cycles of a wave that is alone; by pipe the cycles of one wave; `slots`, its turns; `passes`
     through shared memory and `near`, bytes of the first level, of all its waves; `moved`, bytes beyond by argument; `written` ones;
-    `waited`, those of all that a wave waits for; `shared`, bytes of shared memory."""
+    `waited`, those of all that a wave waits for; `shared`, bytes of shared memory. `atomics`: turns at addresses, one by one;
+    `contended`, those times the part of the workgroups that want the address as well."""
 
     chain: float = 0.0
     slots: float = 0.0
@@ -39,6 +44,8 @@ class MachineWork:
     written: float = 0.0
     waited: float = 0.0
     shared: float = 0.0
+    atomics: float = 0.0
+    contended: float = 0.0
 
     def add(self, other: MachineWork, times: float) -> None:
         """`other` besides, so many times one after the other."""
@@ -48,6 +55,8 @@ class MachineWork:
         self.near += other.near * times
         self.written += other.written * times
         self.waited += other.waited * times
+        self.atomics += other.atomics * times
+        self.contended += other.contended * times
         self.shared = max(self.shared, other.shared)
         for pipe, cycles in other.pipes.items():
             self.pipes[pipe] += cycles * times
@@ -72,25 +81,37 @@ class WavesOfChip:
         """Elements of a lane."""
         return max(1, ceil(elements / self.lanes.threads))
 
+    def vector(self, part: ProgramPart) -> int:
+        """Neighbouring elements that a lane accesses at once."""
+        each, vector = self.each(part.elements), 1
+        while 2 * vector <= min(each, part.run) and 2 * vector * part.bits <= 8 * self.lanes.access_bytes:
+            vector *= 2
+        return vector
+
 
 def work_on(machine: WavesOfChip, region: WorkRegion) -> MachineWork:
     """One turn of a region."""
     done = MachineWork()
     ready: list[float] = []
     pipelined = _pipelined(region)
-    now = 0.0
+    now = ahead = 0.0
     for place, item in enumerate(region.items):
         if isinstance(item, WorkRegion):
             inner = work_on(machine, item)
             inner = _ahead(machine, item, inner)
             done.add(inner, item.times)
-            now = max([now, *ready]) + inner.chain * item.times
+            now = ahead = max([now, ahead, *ready]) + inner.chain * item.times
             ready.append(now)
             continue
         one = _part(machine, item, place in pipelined)
-        begin = max([now, *(ready[before] for before in item.after if before < len(ready))])
-        now = begin + _issue(machine, one)
-        ready.append(now + one.chain)
+        given = max((ready[before] for before in item.after if before < len(ready)), default=0.0)
+        if item.what == "load" or item.address:  # the compiler has them as soon as their operands are there
+            ahead = max(ahead, given) + _issue(machine, one)
+            now += _issue(machine, one)
+            ready.append(ahead + one.chain)
+        else:
+            now = max(now, given) + _issue(machine, one)
+            ready.append(now + one.chain)
         done.add(replace(one, chain=0.0), 1.0)
     done.chain = max([now, *ready])
     return done
@@ -139,8 +160,8 @@ def _part(machine: WavesOfChip, part: ProgramPart, early: bool) -> MachineWork:
     made = MachineWork()
     if part.what == "rows":
         each = machine.each(part.elements)
-        if part.address:
-            each = max(1, each // 4)
+        if part.address:  # one for each access
+            each = ceil(each / machine.vector(part))
         for kind, count in part.kinds.items():
             _instructions(machine, made, kind, count * each)
     elif part.what in ("load", "store", "atomic"):
@@ -169,9 +190,7 @@ def _fresh(machine: WavesOfChip, part: ProgramPart) -> float:
 def _access(machine: WavesOfChip, made: MachineWork, part: ProgramPart, early: bool) -> None:
     chip, lanes = machine.chip, machine.lanes
     each = machine.each(part.elements)
-    vector = 1
-    while 2 * vector <= min(each, part.run) and 2 * vector * part.bits <= 8 * lanes.access_bytes:
-        vector *= 2
+    vector = 1 if part.what == "atomic" else machine.vector(part)
     count = ceil(each / vector)
     _instructions(machine, made, "memory", count)
     _instructions(machine, made, "integer", ADDRESS_INSTRUCTIONS * count)
@@ -182,29 +201,73 @@ def _access(machine: WavesOfChip, made: MachineWork, part: ProgramPart, early: b
     if part.what == "load":
         made.near += asked * (1.0 if part.elements >= lanes.threads else copies)
         fresh = _fresh(machine, part)
-        made.moved[part.argument] += part.chunks * CHUNK * fresh
-        made.chain = 1.0 if early else machine.load_latency(fresh)
-        made.waited += 0.0 if early else part.chunks * CHUNK * fresh
+        moved = part.first_chunks * CHUNK * fresh
+        made.moved[part.argument] += moved
+        made.chain = 1.0 if early else machine.load_latency(fresh if part.first_chunks else 0.0)
+        made.waited += 0.0 if early else moved
     else:
-        made.written += part.chunks * CHUNK
-        made.waited += part.chunks * CHUNK
+        written = part.chunks * CHUNK * _pieces(machine, part)
+        made.written += written
+        made.waited += written
         made.chain = 1.0 if part.what == "store" else machine.load_latency(1.0)
-        if part.turned:
+        if part.turned_from is not None:
             _exchange(machine, made, part)
+    if part.what == "atomic":
+        made.atomics = count * lanes.waves * _meeting(part, min(lanes.lanes, part.elements))
+        made.contended = made.atomics * part.contended
     if early:
         made.shared += (machine.stages if machine.lanes.chip.copy_bytes else 2) * part.elements * part.bits / 8
-        if not lanes.chip.copy_bytes:
-            _instructions(machine, made, "shared", count)
-        made.passes += part.elements * part.bits / 8 / chip.shared_row
+
+
+def _meeting(part: ProgramPart, lanes: int) -> float:
+    """The most lanes of a wave that want one address of an atomic access. Of addresses that nobody knows, as many as one of them is
+    expected to have where all are as likely."""
+    if not part.among:
+        return min(lanes, part.alike)
+    rate, most = lanes / part.among, 1
+    chance = exp(-rate)  # of as many as `most` less one
+    beyond = 1 - chance
+    while most < lanes:
+        chance *= rate / most
+        beyond -= chance
+        if part.among * beyond < 0.5:
+            break
+        most += 1
+    return most
+
+
+def _pieces(machine: WavesOfChip, part: ProgramPart) -> float:
+    """In how many accesses a chunk of memory is written: what a product's layout has side by side may be less than a chunk."""
+    found = None if part.op is None else _layouts(shape_of(part.op), types_of(part.op), machine.lanes)  # type: ignore[arg-type]
+    if found is None or part.along != len(part.shape) - 1 or found.d.shape != part.shape:
+        return 1.0
+    side_by_side, width = set(found.d.lane), 1
+    for basis in found.d.register:  # an access takes the neighbours that a lane has
+        if basis != width or 2 * width * part.bits > 8 * machine.lanes.access_bytes:
+            break
+        side_by_side.add(basis)
+        width *= 2
+    run = 1
+    while run < min(part.run, part.shape[-1]) and run in side_by_side:
+        run *= 2
+    return max(1.0, CHUNK * 8 / (run * part.bits))
 
 
 def _exchange(machine: WavesOfChip, made: MachineWork, part: ProgramPart) -> None:
-    """A tile from one layout to another, through shared memory: written, a barrier, read."""
-    chip, nbytes = machine.chip, part.elements * part.bits / 8
-    _instructions(machine, made, "shared", 2 * ceil(machine.each(part.elements) * part.bits / 8 / machine.lanes.chip.bank_bytes))
-    made.passes += 2 * nbytes / chip.shared_row
+    """A tile from the layout of its load to that of its store, through shared memory: written, a barrier, read."""
+    chip, lanes, nbytes = machine.chip, machine.lanes, part.elements * part.bits / 8
+    assert part.turned_from is not None, "asked for tiles that are turned"
+    before, after = (memory_layout(part.shape, along, machine.vector(part), lanes) for along in (part.turned_from, part.along))
+    _through_shared(machine, made, shared_traffic(before, after, part.bits, lanes))
     made.chain += 2 * chip.typical["shared"].latency + chip.barrier
     made.shared = max(made.shared, nbytes)
+
+
+def _through_shared(machine: WavesOfChip, made: MachineWork, traffic: SharedTraffic | None, copied: bool = False) -> None:
+    if traffic is not None:
+        _instructions(machine, made, "shared", traffic.reads + (0.0 if copied else traffic.writes))
+        _instructions(machine, made, "integer", traffic.packing)
+        made.passes += traffic.passes * machine.lanes.waves
 
 
 @lru_cache(maxsize=4096)
@@ -231,35 +294,51 @@ def _dot(machine: WavesOfChip, made: MachineWork, part: ProgramPart) -> None:
         made.slots += products
         made.pipes[matrix.pipe] += found.atom.cost * products
         made.chain = matrix.latency
-    read = 0.0
-    for layout, operand in ((found.a, op.operands[0]), (found.b, op.operands[1])):
-        nbytes = layout.registers * types.dtype_of(operand.type).storage_bits / 8
-        read += nbytes
-    count = read / machine.lanes.chip.shared_access_bytes
-    _instructions(machine, made, "shared", count)
-    made.passes += read * machine.lanes.threads / chip.shared_row
+    for layout, operand, from_memory in zip((found.a, found.b), op.operands, part.operands, strict=False):
+        _operand(machine, made, layout, types.dtype_of(operand.type).storage_bits, from_memory)
     made.chain = max(made.chain, chip.typical["matrix"].latency) + chip.typical["shared"].latency
 
 
+def _operand(machine: WavesOfChip, made: MachineWork, layout: LinearLayout, bits: int, from_memory: tuple[int, int] | None) -> None:
+    """An operand as it stands in memory, along a dim in runs, or in registers; then as the matrix unit wants it."""
+    lanes = machine.lanes
+    along, run = (len(layout.shape) - 1, 1) if from_memory is None else from_memory
+    vector = 1
+    while 2 * vector <= min(run, prod(layout.shape) // lanes.threads) and 2 * vector * bits <= 8 * lanes.access_bytes:
+        vector *= 2
+    copied = vector if from_memory is not None and vector * bits // 8 in lanes.chip.copy_bytes else 0
+    traffic = shared_traffic(memory_layout(layout.shape, along, vector, lanes), layout, bits, lanes, copied)
+    _through_shared(machine, made, traffic, copied=bool(copied))
+
+
 def _combine(machine: WavesOfChip, made: MachineWork, part: ProgramPart) -> None:
-    """Elements of a lane, then lanes by shuffles, then waves through shared memory: the dims behind the axis take lanes first."""
+    """Elements of a lane, then lanes by shuffles, then waves through shared memory, where each reads what all have: as the lowering
+    of reductions has it (`simt/lower/reduce.py`). The dims behind the axis take lanes first."""
     chip, lanes = machine.chip, machine.lanes
-    each = machine.each(part.elements)
+    each, extent = machine.each(part.elements), part.shape[part.axis]
     inner = prod(part.shape[part.axis + 1 :])
-    threads = min(lanes.threads, max(1, part.elements))
-    free = max(1, threads // max(1, inner))
-    along = min(free, part.shape[part.axis])  # threads along the axis
+    free = max(1, min(lanes.threads, max(1, part.elements)) // max(1, inner))
+    along = min(free, extent)  # threads along the axis
     in_wave = min(along, max(1, lanes.lanes // max(1, inner)))
-    steps, waves = log2(max(1, in_wave)), along // max(1, in_wave)
-    ops = sum(part.kinds.values())
-    kind = next(iter(part.kinds))
-    kept = max(1, each // max(1, part.shape[part.axis] // max(1, along)))
-    _instructions(machine, made, kind, ops * each * (2 if part.what == "scan" else 1))
-    _instructions(machine, made, "shuffle", steps * kept)
-    _instructions(machine, made, kind, ops * steps * kept)
-    latency = chip.typical[kind].latency
-    made.chain = steps * (chip.typical["shuffle"].latency + latency) + min(each, 8) * latency
+    steps, waves = log2(in_wave), along // in_wave
+    kept = max(1, each // max(1, extent // along))
+    words = part.values * max(1, part.bits // 32)
+    step = part.steps * chip.typical[max(part.kinds, key=lambda kind: chip.typical[kind].latency, default="integer")].latency
+    _combinations(machine, made, part, each - kept if part.what == "reduce" else 2 * each)
+    _instructions(machine, made, "shuffle", steps * kept * words)
+    _combinations(machine, made, part, steps * kept)
+    side = max(0.0, log2(ACCUMULATORS / kept))
+    made.chain = (max(0.0, each / kept / 2**side - 1) + side) * step + steps * (chip.typical["shuffle"].latency + step)
     if waves > 1 and lanes.waves > 1:
-        _instructions(machine, made, "shared", 2 * kept)
-        made.passes += 2 * kept * lanes.waves
-        made.chain += 2 * chip.typical["shared"].latency + 2 * chip.barrier + log2(waves) * latency
+        reads = ceil(waves * part.bits / 8 / lanes.chip.shared_access_bytes) * kept * part.values
+        _instructions(machine, made, "shared", words * kept + reads)
+        _combinations(machine, made, part, (waves - 1) * kept)
+        made.passes += (words * kept + reads) * lanes.waves
+        trips = 1 if part.values <= 2 else part.values
+        made.chain += trips * (2 * chip.typical["shared"].latency + 2 * chip.barrier) + (waves - 1) * step
+        made.shared = max(made.shared, part.values * kept * lanes.threads * part.bits / 8 / max(1, in_wave))
+
+
+def _combinations(machine: WavesOfChip, made: MachineWork, part: ProgramPart, count: float) -> None:
+    for kind, each in part.kinds.items():
+        _instructions(machine, made, kind, each * count)
