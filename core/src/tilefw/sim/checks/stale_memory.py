@@ -8,7 +8,7 @@ Launches of one memory that run at once share what its words held, each on the d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class StaleMemory(AgentOrder):
     def access(self, lanes: NumpyLanes, access: Access) -> None:
         if access.kind != "read":
             for piece in self._pieces(access):
-                for word, value in _values(piece, np.unique(_words(piece, access.size))):
+                for word, value in _values(piece, self.words.unknown(np.unique(_words(piece, access.size)).tolist())):
                     self.words.first(word, value)
 
     def stored(self, lanes: NumpyLanes, access: Access) -> None:
@@ -78,7 +78,7 @@ class StaleMemory(AgentOrder):
         for piece in self._pieces(access):
             words, agents = _words(piece, access.size, lanes), self._agents(lanes, piece)
             for agent in np.unique(agents).tolist():
-                stored = _values(piece, np.unique(words[agents == agent]))
+                stored = _values(piece, np.unique(words[agents == agent]).tolist())
                 self.words.store(agent, list(stored), label(access.order, access.scope), updates)
 
     def _pieces(self, access: Access) -> Iterator[Piece]:
@@ -107,10 +107,10 @@ def _words(piece: Piece, size: int, lanes: NumpyLanes | None = None) -> Array:
     return (first[:, None] + steps) // np.uint64(WORD)
 
 
-def _values(piece: Piece, words: Array) -> Iterator[tuple[int, int]]:
+def _values(piece: Piece, words: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Words of a region with what it holds there now."""
     data, base = piece.region.data, int(piece.region.base)
-    for word in words.tolist():
+    for word in words:
         start = word * WORD - base
         yield word, int.from_bytes(data[max(start, 0) : start + WORD].tobytes().ljust(WORD, b"\0"), "little")
 

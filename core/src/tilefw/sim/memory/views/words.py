@@ -46,10 +46,13 @@ class RememberedWords:
         self.stale = 0
         """Reads that were given an older value than the newest."""
 
+    def unknown(self, words: Iterable[int]) -> list[int]:
+        """Those of the words that nobody has stored to yet."""
+        return [word for word in words if word not in self._words]
+
     def first(self, word: int, value: int) -> None:
-        """A word is about to be stored to: what it held until now, if nobody stored yet."""
-        if word not in self._words:
-            self._words[word] = [RememberedValue(0, Message(-1, 0, value, EventLabel(None), -1))]
+        """A word that is `unknown` is about to be stored to: what it held until now."""
+        self._words[word] = [RememberedValue(0, Message(-1, 0, value, EventLabel(None), -1))]
 
     def store(self, agent: int, words: Sequence[tuple[int, int]], label: EventLabel, updates: bool) -> None:
         """An access of an agent stored these values (word, value). Where it `updates`, it read the newest values before."""
@@ -87,7 +90,7 @@ class RememberedWords:
             self._meetings[place] = Message(agent, event.number, 0, own, agents.groups[agent], None, carried)
 
     def load(self, agent: int, words: Sequence[int], label: EventLabel) -> dict[int, int]:
-        """What an access of an agent reads of words: those that were stored to since the beginning, with their values."""
+        """What an access of an agent reads of words: those of which it does not see the newest value, with what it sees."""
         held = {word: self._words[word] for word in words if word in self._words}
         if not held:
             return {}
@@ -101,11 +104,11 @@ class RememberedWords:
             index = allowed[word]
             while index + 1 < len(values) and values[index + 1].moment <= horizon:
                 index += 1
-            self.stale += index + 1 < len(values)
             taken = values[index]
-            found[word] = taken.message.value
-            own = self._labelled(label, word)
-            if place is not None and self.agents.strong(taken.message, agent, own):
+            if index + 1 < len(values):
+                self.stale += 1
+                found[word] = taken.message.value
+            if place is not None and self.agents.strong(taken.message, agent, own := self._labelled(label, word)):
                 taken.observers[agent] = place.number
                 self.agents.meet(agent, own, taken.message.releases)
         return found
