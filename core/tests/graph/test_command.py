@@ -133,6 +133,22 @@ def test_a_model_of_two_devices_runs_on_two_and_is_judged_on_each(tmp_path, caps
     assert [one["launches"][0]["ok"] for one in json.loads(capsys.readouterr().out)["certificates"]] == [True, True]
 
 
+def test_the_time_of_a_model_of_two_devices_is_told_and_drawn_with_every_launch_of_every_rank(tmp_path, capsys):
+    text, drawn = tmp_path / "m.graph", tmp_path / "t.json"
+    text.write_text(SUM)
+    words = ["run", str(text), "--target", "nvidia-sm80"]
+    assert main([*words, "--json", "--timeline", str(drawn)]) == 0
+    time = json.loads(capsys.readouterr().out)["time"]
+    assert [(one["rank"], one["collective"]) for one in time["launches"]] == [(0, True), (1, True)]
+    assert time["seconds"] == max(one["end"] for one in time["launches"]) > time["parts"]["launch"] > 0
+    named = [event for event in json.loads(drawn.read_text())["traceEvents"] if event["name"] == "all_reduce1"]
+    assert len(named) == 2
+    assert main([*words, "--profile"]) == 0
+    assert "us on 8xA100-SXM4-80GB" in (told := capsys.readouterr().out) and "us  all_reduce1 (all ranks together)" in told
+    assert main(["run", str(text), "--target", "reference", "--time"]) == 0
+    assert "time on devices unknown: reference has no model of time" in capsys.readouterr().out
+
+
 def test_mistakes_with_devices_and_text_are_told_with_their_codes(path, tmp_path, capsys):
     two, other, bad = tmp_path / "m.graph", tmp_path / "n.graph", tmp_path / "b.graph"
     two.write_text(SUM)
@@ -140,7 +156,9 @@ def test_mistakes_with_devices_and_text_are_told_with_their_codes(path, tmp_path
     bad.write_bytes(b"\xff")
     for words, code in [
         ([str(two), "--devices", "4"], "TFW0367"), ([path, "--devices", "2"], "TFW0367"), ([str(other)], "TFW0402"),
-        ([str(two), "--profile"], "TFW0917"), ([str(tmp_path / "none.graph")], "TFW0930"), ([str(bad)], "TFW0930"),
+        ([str(two), "--check", "launches", "--time"], "TFW0917"), ([path, "--time"], "TFW0917"),
+        ([str(two), "--target", "reference", "--timeline", "t.svg"], "TFW0917"), ([str(two), "--timeline", "t.txt"], "TFW0917"),
+        ([str(tmp_path / "none.graph")], "TFW0930"), ([str(bad)], "TFW0930"),
         ([str(two), "--fuse", "none"], "TFW0917"), ([str(two), "--target", "cpu"], "TFW0873"),
     ]:
         assert main(["run", *words]) != 0, words

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import tilefw
 from tilefw.api.device import Scalar
 from tilefw.api.errors import CheckError, IRError, UnsupportedError, UsageError
+from tilefw.distributed.node_time import node_time
 from tilefw.graph import plan_file
 from tilefw.graph.builder import ModuleBuilder
 from tilefw.graph.compile_graph import compile_graph
 from tilefw.graph.dialect.text import parse_graph
 from tilefw.graph.emit.model import kernel_graph
 from tilefw.graph.node_certificate import certified_on_node
+from tilefw.graph.node_profile import profiled_on_node
 from tilefw.graph.node_session import NodeSession
 from tilefw.graph.rank_meaning import run_on_ranks
 from tilefw.graph.session import Session
+from tilefw.kernels.distributed.all_reduce import all_reduce
 
 RANKS, ROWS, WIDTH, HIDDEN = 4, 8, 32, 48
 
@@ -177,3 +182,30 @@ def test_products_by_parts_of_several_weights_are_one_product(axis):
         for outputs, due in zip(session.run({"x": given}), wanted, strict=True):
             for array, values in zip(outputs.values(), due, strict=True):
                 np.testing.assert_array_equal(array, values)
+
+
+def test_a_models_time_has_its_collectives_as_they_take_alone_behind_kernels_that_ranks_make_at_once():
+    b = ModuleBuilder()
+    b.output("y", b.collective("all_reduce", b.map("addf", b.input("x", "fp32", X.shape), 1.0), 2))
+    with NodeSession(compile_graph(kernel_graph(b.module()), "nvidia-sm80")) as session:
+        profile = profiled_on_node(session, {"x": X})
+        again = profiled_on_node(session, {"x": X}).time
+    assert all(np.array_equal(outputs["y"], 2 * (X + 1)) for outputs in profile.outputs)
+    time = profile.time
+    node = tilefw.node("nvidia-sm80", 2, trace=True)
+    all_reduce(node, node.array(X), "one_shot", programs=1, block=1024)
+    alone, (first, *_, last) = node_time(node), time.launches
+    assert [(one.rank, one.speaks) for one in time.launches] == [(0, False), (1, False), (0, True), (1, True)]
+    assert first.begin == last.begin - first.end == 0 and first.end < last.started  # rank 1's kernel ran beside rank 0's
+    assert last.end - last.begin == pytest.approx(alone.seconds, rel=0.02)
+    assert time.seconds == max(one.end for one in time.launches) == again.seconds == pytest.approx(sum(time.parts.values()))
+
+
+def test_a_dropped_session_gives_its_heaps_back():
+    plan = compile_graph(kernel_graph(feed_forward()), "reference")
+    with NodeSession(plan) as session:
+        bases = session.heap.bases
+    NodeSession(plan).run({"x": X})
+    gc.collect()
+    with NodeSession(plan) as session:
+        assert session.heap.bases == bases

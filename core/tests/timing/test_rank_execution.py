@@ -1,27 +1,24 @@
 """Launches on the ranks of a node are timed once where they do the same, and each by what it does itself."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from toy_timing import chip, code, trace
 
 from tilefw.distributed.node_time.communication import RankAddresses
-from tilefw.distributed.node_time.rank_execution import RankExecutions
+from tilefw.distributed.node_time.rank_execution import ExecutedLaunch, RankExecutions
 from tilefw.sim.program import Barrier, Immediate, Instruction
 
 ADDRESSES = RankAddresses(0, lambda address: None, lambda peer, nbytes: 0.0)
 
 
-def launchable(threads):
-    resources = SimpleNamespace(occupancy=None)
-    return SimpleNamespace(name="toy", block=(threads,), compiled=SimpleNamespace(artifact=SimpleNamespace(resources=resources)))
+def launch(threads, made):
+    return ExecutedLaunch(0, "toy", threads, None, made)
 
 
 def test_a_launch_of_the_same_code_that_asks_memory_for_more_has_a_time_of_its_own():
     lines = code("load 1", "add 2 1")
     executions = RankExecutions(chip())
     (few,), (again,), (many,) = (
-        executions.of(launchable(32), trace(lines, touches={0: range(0, 16 * chunks, 16)}), ADDRESSES) for chunks in (1, 1, 32)
+        executions.of(launch(32, trace(lines, touches={0: range(0, 16 * chunks, 16)})), ADDRESSES) for chunks in (1, 1, 32)
     )
     assert few.cycles == again.cycles and many.cycles > few.cycles + 20
 
@@ -32,5 +29,5 @@ def test_a_barrier_that_counts_lanes_has_the_waves_of_the_chip_that_these_fill()
     lines = [Instruction(0, "meet", "meet", "unit", None, counted, (), flow=Barrier(counted=True))]
     made = trace(lines, waves=2)
     made.lanes = 64
-    (one,) = RankExecutions(chip()).of(launchable(128), made, ADDRESSES)
+    (one,) = RankExecutions(chip()).of(launch(128, made), ADDRESSES)
     assert np.isfinite(one.cycles)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import os
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.cli.arguments import execution, literals
-from tilefw.cli.output import print_json, write_file
+from tilefw.cli.node_time_report import (
+    asks_for_time,
+    check_timeline_name,
+    rendered_time,
+    require_time,
+    system_asked_for,
+    time_to_json,
+    write_timeline,
+)
+from tilefw.cli.output import print_json
 from tilefw.runtime.names import suggest
 
 if TYPE_CHECKING:
@@ -59,13 +66,16 @@ def run_on_devices(args: argparse.Namespace) -> int:
     forms = [str(given.pop("form"))] if "form" in given else list(one.forms)
     require_form(one.name, forms[0], one.forms, n=given["n"])
     _require_no_argument(one, given)
-    system, unknown = _system(args, target)
+    system, unknown = system_asked_for(args, target, args.devices)
     if args.timeline:
-        _check_timeline(args.timeline, forms, unknown)
+        check_timeline_name(args.timeline)
+        _require_one_form(forms)
+        require_time(unknown)
     runs = [_run(one, (target, args.devices, system), form, given, keywords, unknown) for form in forms]
     _show(args, one.name, target, given, runs)
     if args.timeline:
-        _write_timeline(args.timeline, f"{one.name} ({runs[0].form}) on {args.devices} devices of {target}", runs[0])
+        title = f"{one.name} ({runs[0].form}) on {args.devices} devices of {target}"
+        write_timeline(args.timeline, title, runs[0].time, runs[0].unknown)
     return 1 if any(run.wrong for run in runs) else 0
 
 
@@ -83,32 +93,6 @@ def _require_no_argument(one: Collective, given: Mapping[str, Any]) -> None:
     for name, parameter in inspect.signature(one.run).parameters.items():
         if parameter.kind is positional and name in given:
             raise UsageError(f"'{name}' of {one.name} is no parameter: it is drawn, by --seed", code="TFW0917")
-
-
-def _asks_for_time(args: argparse.Namespace) -> bool:
-    return bool(args.time or args.timeline or args.system or args.json)
-
-
-def _system(args: argparse.Namespace, target: str) -> tuple[System | None, str | None]:
-    """The system that the devices are joined in, or why the time of a run is not told. Raises UsageError for a name that is none,
-    and for a system of fewer devices, UnsupportedError TFW0666 for one beside a target without a model of time."""
-    if not _asks_for_time(args):
-        return None, "not asked for"
-    from tilefw.distributed.links.system import plugin_system
-    from tilefw.distributed.node_time import check_system, default_system
-    from tilefw.runtime.plugins.loader import find_target
-
-    if args.system is not None:
-        find_target(target).backend.timing()
-        system = plugin_system(args.system)
-        check_system(system, args.devices)
-        return system, None
-    try:
-        usual = default_system(target)
-        check_system(usual, args.devices)
-        return usual, None
-    except (UnsupportedError, UsageError) as error:
-        return None, f"{error.message} ({error.code}){f': {error.help}' if error.help else ''}"
 
 
 def _run(
@@ -150,7 +134,7 @@ def _show(args: argparse.Namespace, name: str, target: str, given: Mapping[str, 
     if args.json:
         forms = [
             {
-                "form": run.form, "ok": not run.wrong, "wrong_ranks": run.wrong, **_time_to_json(run),
+                "form": run.form, "ok": not run.wrong, "wrong_ranks": run.wrong, **time_to_json(run.time, run.unknown),
                 "host_seconds": run.host_seconds, "checks": sorted(run.checks), "counters": run.counters,
             }
             for run in runs
@@ -163,48 +147,13 @@ def _show(args: argparse.Namespace, name: str, target: str, given: Mapping[str, 
         print(f"{'FAIL' if run.wrong else 'pass'}  {name} ({run.form}) on {args.devices} devices of {target}: {shown}")
         if run.wrong:
             print(f"  beyond the bounds on the ranks {', '.join(map(str, run.wrong))}")
-        if _asks_for_time(args):
-            print(f"  {_rendered_time(run)}")
+        if asks_for_time(args):
+            print(f"  {rendered_time(run.time, run.unknown)}")
         print(f"  simulated in {1000 * run.host_seconds:.1f} ms; checked for {', '.join(sorted(run.checks)) or 'nothing'}")
         print(f"  {render_counters(run.counters)}")
 
 
-def _rendered_time(run: FormRun) -> str:
-    if run.time is None:
-        return f"time on devices unknown: {run.unknown}"
-    parts = ", ".join(f"{name} {1e6 * taken:.2f}" for name, taken in run.time.parts.items())
-    return f"{1e6 * run.time.seconds:.2f} us on {run.time.system}, {run.time.cycles:,.0f} cycles: {parts}"
-
-
-def _time_to_json(run: FormRun) -> dict[str, Any]:
-    """The modelled time; null with the reason where it is not told."""
-    if run.time is None:
-        return dict.fromkeys(("seconds", "cycles", "parts", "system", "ranks")) | {"unknown": run.unknown}
-    time = run.time
-    ranks = [{"rank": one.rank, "seconds": one.seconds, "bytes": one.nbytes} for one in time.ranks]
-    return {
-        "seconds": time.seconds, "cycles": time.cycles, "parts": dict(time.parts), "system": time.system, "ranks": ranks,
-        "unknown": None,
-    }
-
-
-def _check_timeline(path: str, forms: list[str], unknown: str | None) -> None:
-    """Raises UsageError where there is no timeline to write, before anything runs."""
-    if os.path.splitext(path)[1] not in (".json", ".svg"):
-        raise UsageError(f"'{path}' ends neither in .json nor in .svg", code="TFW0917", help=".json is for ui.perfetto.dev")
+def _require_one_form(forms: list[str]) -> None:
+    """Raises UsageError where a timeline would be of several."""
     if len(forms) != 1:
         raise UsageError("a timeline is of one form", code="TFW0917", help=f"--param form={forms[0]}, or {', '.join(forms[1:])}")
-    if unknown is not None:
-        raise UsageError(f"there is no timeline where the time is not known: {unknown}", code="TFW0917")
-
-
-def _write_timeline(path: str, title: str, run: FormRun) -> None:
-    from tilefw.distributed.node_time.timeline import node_timeline
-    from tilefw.runtime.timeline_svg import picture
-    from tilefw.runtime.timeline_trace import trace_events
-
-    if run.time is None:
-        raise UsageError(f"there is no timeline where the time is not known: {run.unknown}", code="TFW0917")
-    timeline = node_timeline(run.time)
-    write_file(path, (picture(timeline, title) if path.endswith(".svg") else trace_events(timeline, title)).encode())
-    print(f"the timeline is in {path}", file=sys.stderr)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tilefw.graph.profile import ModelProfile
 
 _PATIENCE = 10.0  # seconds without a word
-_NODES_SHOWN = 15
+NODES_SHOWN = 15
 
 
 class RunProgress:
@@ -125,10 +125,10 @@ def render_profile(profile: ModelProfile) -> str:
     lines += [
         f"    {one.seconds * 1e3:10.3f} ms {one.seconds / whole:6.1%}  {one.label} ({one.kernel}), "
         f"grid {'x'.join(map(str, one.grid))}"
-        for one in profile.slowest(_NODES_SHOWN)
+        for one in profile.slowest(NODES_SHOWN)
     ]
-    if len(profile.launches) > _NODES_SHOWN:
-        lines.append(f"    and {len(profile.launches) - _NODES_SHOWN} more, in --json and --timeline")
+    if len(profile.launches) > NODES_SHOWN:
+        lines.append(f"    and {len(profile.launches) - NODES_SHOWN} more, in --json and --timeline")
     return "\n".join(lines)
 
 

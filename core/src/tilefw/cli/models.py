@@ -136,17 +136,19 @@ def _execute(session: Session, inputs: Mapping[str, np.ndarray[Any, Any]], args:
 
 
 def _refuse_together(args: argparse.Namespace) -> None:
-    for name in ("profile", "timeline"):
+    for name in ("profile", "timeline", "time", "system"):
         if args.check and getattr(args, name):
             raise UsageError(
                 f"--{name} does not go with --check", code="TFW0917", help="a launch that is judged takes as long as its judgement"
             )
+    if args.timeline and not args.timeline.endswith((".json", ".svg")):
+        raise UsageError(
+            f"'{args.timeline}' ends neither in .json nor in .svg", code="TFW0917", help=".json is for ui.perfetto.dev"
+        )
     if args.sample is not None and not args.check:
         raise UsageError("--sample goes with --check launches", code="TFW0917")
     if args.sample is not None and args.sample < 0:
         raise UsageError(f"--sample is a number of programs, not {args.sample}", code="TFW0917", help="0 runs all programs")
-    if args.timeline and not args.timeline.endswith(".json"):
-        raise UsageError(f"'{args.timeline}' does not end in .json", code="TFW0917", help=".json is for ui.perfetto.dev")
 
 
 def _write_timeline(path: str, title: str, profile: ModelProfile) -> None:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UsageError
 from tilefw.cli.array_files import write_arrays
-from tilefw.cli.model_report import RunProgress, certificate_to_json, facts, judgement_lines, summary
+from tilefw.cli.model_report import NODES_SHOWN, RunProgress, certificate_to_json, facts, judgement_lines, summary
+from tilefw.cli.node_time_report import (
+    asks_for_time,
+    check_timeline_name,
+    rendered_time,
+    require_time,
+    system_asked_for,
+    time_to_json,
+    write_timeline,
+)
 from tilefw.cli.output import print_json
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from tilefw.distributed.links.system import System
+    from tilefw.distributed.node_time import NodeTime, RankLaunchTime
     from tilefw.graph.node_certificate import NodeCertificate
     from tilefw.graph.node_session import NodeSession, RankArrays
     from tilefw.graph.plan import ModelPlan
@@ -28,9 +41,16 @@ def require_devices(plan: ModelPlan, args: argparse.Namespace) -> None:
             f"{args.kernel} is a model of {devices}, not of {args.devices}", code="TFW0367",
             help=f"--devices {plan.ranks}" if plan.on_node else "omit --devices: the model has no collectives",
         )
-    for name in ("profile", "timeline"):
-        if plan.on_node and getattr(args, name):
-            raise UsageError(f"--{name} is of one device, and {args.kernel} is a model of {plan.ranks}", code="TFW0917")
+    for name in ("time", "system"):
+        if not plan.on_node and getattr(args, name):
+            raise UsageError(
+                f"--{name} is of several devices, and {args.kernel} is a model of one", code="TFW0917",
+                help="--profile tells how long each launch takes",
+            )
+    if plan.on_node and args.timeline:
+        check_timeline_name(args.timeline)
+    if not plan.on_node and args.timeline and not args.timeline.endswith(".json"):
+        raise UsageError(f"'{args.timeline}' does not end in .json", code="TFW0917", help=".json is for ui.perfetto.dev")
     if plan.on_node and args.executor == "hw":
         raise UsageError(f"a node's devices are simulated: --executor hw does not go with {args.kernel}", code="TFW0917")
 
@@ -46,15 +66,19 @@ def run_on_node(
     from tilefw.graph.node_session import NodeSession
 
     begun = time.perf_counter()
+    system, unknown = _system(plan, args)
     simulated = {**options, "executor": "sim"} if "executor" in options else options  # a node has no other
     with NodeSession(plan, **simulated) as session:
-        outputs, certificate = _execute(session, inputs, args)
+        found = _execute(session, inputs, args, system)
         executor, counters = session.executor, session.counters
+    outputs, certificate = found.outputs, found.certificate
+    unknown = found.unknown or unknown
     if args.out:
         write_arrays(args.out, {name: np.stack([own[name] for own in outputs]) for name in plan.outputs})
     fields = {
         "model": args.kernel, "target": plan.target, "executor": executor, "devices": plan.ranks, **facts(plan),
         "seconds": {"prepare": prepared, "run": time.perf_counter() - begun}, "counters": counters,
+        "time": time_to_json(found.time, unknown) | {"launches": None if found.time is None else _launches(found.time)},
         "outputs": {
             name: {"dtype": tensor.dtype, "shape": list(tensor.shape), "equal": _equal(name, outputs)}
             for name, tensor in plan.outputs.items()
@@ -66,21 +90,81 @@ def run_on_node(
         print_json("run-model", fields)
     else:
         print(_rendered(fields, certificate))
+        if asks_for_time(args) or args.profile:
+            print("\n".join(f"  {line}" for line in _time_lines(found.time, unknown, args.profile)))
+    if args.timeline:
+        write_timeline(args.timeline, f"{args.kernel} on {plan.ranks} devices of {plan.target}", found.time, unknown)
     return 0 if certificate is None or certificate.ok else 1
 
 
-def _execute(
-    session: NodeSession, inputs: Mapping[str, np.ndarray[Any, Any]], args: argparse.Namespace
-) -> tuple[RankArrays, NodeCertificate | None]:
-    if not args.check:
-        return session.run(inputs, RunProgress(len(session.plan.steps))), None
-    from tilefw.graph.node_certificate import certified_on_node
-    from tilefw.graph.sampling import sample_of
+@dataclass(frozen=True, slots=True)
+class _NodeRun:
+    """The outputs of each rank, with what it was run for; `unknown` says why there is no time, where one was asked for."""
 
-    told = RunProgress(len(session.plan.steps) * session.plan.ranks)
-    sample = sample_of(args.sample, args.seed or 0)
-    certificate = certified_on_node(session, inputs, sample, lambda rank, launch: told(f"{launch.label} of rank {rank}"))
-    return [dict(one.outputs) for one in certificate.ranks], certificate
+    outputs: RankArrays
+    certificate: NodeCertificate | None = None
+    time: NodeTime | None = None
+    unknown: str | None = None
+
+
+def _system(plan: ModelPlan, args: argparse.Namespace) -> tuple[System | None, str | None]:
+    """As `system_asked_for`; a run that is judged has no time."""
+    if args.check:
+        return None, "launches were judged (--check)"
+    wanted = argparse.Namespace(**{**vars(args), "time": args.time or args.profile})
+    system, unknown = system_asked_for(wanted, plan.target, plan.ranks)
+    if args.timeline:
+        require_time(unknown)
+    return system, unknown
+
+
+def _execute(
+    session: NodeSession, inputs: Mapping[str, np.ndarray[Any, Any]], args: argparse.Namespace, system: System | None
+) -> _NodeRun:
+    told = RunProgress(len(session.plan.steps) * (session.plan.ranks if args.check else 1))
+    if args.check:
+        from tilefw.graph.node_certificate import certified_on_node
+        from tilefw.graph.sampling import sample_of
+
+        sample = sample_of(args.sample, args.seed or 0)
+        certificate = certified_on_node(session, inputs, sample, lambda rank, launch: told(f"{launch.label} of rank {rank}"))
+        return _NodeRun([dict(one.outputs) for one in certificate.ranks], certificate)
+    if system is None:
+        return _NodeRun(session.run(inputs, told))
+    if not session.traces:
+        return _NodeRun(session.run(inputs, told), unknown=f"the executor of {session.plan.target} records no execution (TFW0666)")
+    from tilefw.graph.node_profile import profiled_on_node
+
+    profile = profiled_on_node(session, inputs, system, told)
+    return _NodeRun(profile.outputs, time=profile.time)
+
+
+def _launches(time: NodeTime) -> list[dict[str, Any]]:
+    """The launches in order, of every rank when it began, when its workgroups started, and when it ended."""
+    return [
+        {"rank": one.rank, "node": one.name, "begin": one.begin, "started": one.started, "end": one.end, "collective": one.speaks}
+        for one in time.launches
+    ]
+
+
+def _time_lines(time: NodeTime | None, unknown: str | None, each: bool) -> list[str]:
+    """The time for people; `each`: by launch too, the one that takes the slowest rank longest first."""
+    lines = [rendered_time(time, unknown)]
+    if time is None or not each:
+        return lines
+    by_number: dict[int, list[RankLaunchTime]] = {}
+    made = Counter[int]()
+    for one in time.launches:
+        by_number.setdefault(made[one.rank], []).append(one)
+        made[one.rank] += 1
+    taken = sorted(by_number.values(), key=lambda ranks: -max(one.end - one.begin for one in ranks))
+    for ranks in taken[:NODES_SHOWN]:
+        seconds = [1e6 * (one.end - one.begin) for one in ranks]
+        said = f"{min(seconds):.2f} to {max(seconds):.2f}" if len(ranks) > 1 else f"{seconds[0]:.2f}"
+        lines.append(f"  {said} us  {ranks[0].name}{' (all ranks together)' if any(one.speaks for one in ranks) else ''}")
+    if len(taken) > NODES_SHOWN:
+        lines.append(f"  and {len(taken) - NODES_SHOWN} others")
+    return lines
 
 
 def _equal(name: str, outputs: Sequence[Mapping[str, np.ndarray[Any, Any]]]) -> bool:

@@ -58,7 +58,7 @@ def main(summary: str, argv: list[str]) -> int:
 
 
 def _refuse_for_model(args: argparse.Namespace, dashes: bool) -> None:
-    names = ("param", "option", "save_temps", "triton", "compiler", "time", "system", "tuned")
+    names = ("param", "option", "save_temps", "triton", "compiler", "tuned")
     given = [name for name in names if getattr(args, name)]
     if given or dashes:
         raise UsageError(f"--{(given or [''])[0].replace('_', '-')} does not go with a model", code="TFW0917")
@@ -90,7 +90,7 @@ def _parser(summary: str) -> Parser:
     add_assignments(parse, "--param", "parameters of the library kernel")
     add_assignments(parse, "--option", "launch keywords that shape code, such as maxnreg=64, and the target's own")
     parse.add_argument("--devices", type=positive, metavar="N", help="run a collective of the library, or a model, on N devices")
-    parse.add_argument("--time", action="store_true", help="tell the modelled time of a collective on the devices, and its parts")
+    parse.add_argument("--time", action="store_true", help="tell the modelled time on the devices, and its parts")
     parse.add_argument(
         "--system", metavar="PLUGIN:NAME", help="what the devices are joined in (default: their chip's); tells the time, as --time",
     )

@@ -50,7 +50,8 @@ class NodeSession:
         self._executor = where.executor
         modules: dict[int, Any] = {}
         with where.executor.lock, ExitStack() as undone:
-            self._device, devices = _rank_devices(where.executor, plan)
+            where.executor.free_dropped()
+            self._device, self.heap, devices = _rank_devices(where.executor, plan)
             for one in devices:
                 undone.callback(one.close)
             self.ranks: list[RankSession] = []
@@ -119,21 +120,27 @@ class NodeSession:
         axis = self.plan.divided.get(name)
         return array if axis is None else np.ascontiguousarray(np.split(array, self.plan.ranks, axis)[rank])
 
-    def launch(self, number: int) -> None:
-        """Launch what has this number in the plan on every rank. Raises CheckError for what the device's checks found."""
+    @property
+    def traces(self) -> bool:
+        """Whether the device writes down what launches execute."""
+        return bool(getattr(self._device, "traces", False))
+
+    def launch(self, number: int, *, trace: bool = False) -> list[LaunchReport]:
+        """Launch what has this number in the plan on every rank, whose reports these are; with `trace` a device that `traces`
+        writes down what it executes. Raises CheckError for what the device's checks found."""
         if self.ranks[0].launches[number].steps[0].transfer is None:
-            for one in self.ranks:
-                one.launch(number)
-            return
+            return [one.launch(number, trace=trace) for one in self.ranks]
         with self._executor.lock:
-            reports = self._device.launch_jointly([one.joint(number, self._device) for one in self.ranks], self.options.seed)
+            joint = [one.joint(number, self._device, trace) for one in self.ranks]
+            reports = self._device.launch_jointly(joint, self.options.seed)
         for one, report in zip(self.ranks, reports, strict=True):
             one.take(number, report)
+        return list(reports)
 
 
-def _rank_devices(executor: Executor, plan: ModelPlan) -> tuple[JointDevice, list[RankDevice]]:
-    """The device, and what each rank sees of it, at the first place where no other session has its heaps. Raises UnsupportedError
-    TFW0873, LaunchError TFW0361 where all places are taken."""
+def _rank_devices(executor: Executor, plan: ModelPlan) -> tuple[JointDevice, SymmetricHeap, list[RankDevice]]:
+    """The device, the heaps, and what each rank sees of it, at the first place where no other session has its heaps. Raises
+    UnsupportedError TFW0873, LaunchError TFW0361 where all places are taken."""
     for first in range(KEPT_BASE, LAST_BASE - BASE_STEP * plan.ranks + 1, BASE_STEP):
         heap = SymmetricHeap(plan.ranks, DEFAULT_BYTES, first=first)
         joint, devices = joint_device(executor, plan.target, heap), list[RankDevice]()
@@ -146,7 +153,7 @@ def _rank_devices(executor: Executor, plan: ModelPlan) -> tuple[JointDevice, lis
             if error.code != _TAKEN:
                 raise
             continue
-        return joint, devices
+        return joint, heap, devices
     raise LaunchError(f"too many sessions are open on nodes of {plan.target}", code="TFW0361", help="close others")
 
 
@@ -160,6 +167,7 @@ class RankSession(Session):
         self.rank, self._view = device.rank, device
         self._open(plan.of_rank(device.rank), execution, executor, device, options, modules)
         device.constants_end()
+        self._view_dropped = executor.when_dropped(self, device.close)
 
     def begin(self, inputs: Mapping[str, Any]) -> None:
         """As in `Session`."""
@@ -169,9 +177,10 @@ class RankSession(Session):
     def close(self) -> None:
         """As in `Session`; the rank's node context goes too."""
         super().close()
+        self._view_dropped.detach()
         self._view.close()
 
-    def joint(self, number: int, device: JointDevice) -> JointLaunch:
+    def joint(self, number: int, device: JointDevice, trace: bool) -> JointLaunch:
         """What has this number in the plan as the rank's part of a launch of all ranks."""
         one = self.launches[number]
         entry = one.artifact.entry()
@@ -181,7 +190,7 @@ class RankSession(Session):
             for parameter, argument in zip(entry.parameters, given, strict=True)
         ]
         seed = self._options.seed + self.rank if self._options.seed else 0
-        options = replace(self._options, checks=self._options.checks & device.joint_checks, seed=seed)
+        options = replace(self._options, checks=self._options.checks & device.joint_checks, seed=seed, trace=trace)
         return JointLaunch(
             self.rank, one.label, self._modules[number], entry.name, entry.workgroups_of(one.grid), arguments, options
         )

@@ -66,6 +66,7 @@ class Session:
         self._last: Completion | None = None
         self._closed = False
         with self._executor.lock:
+            self._executor.free_dropped()
             self.launches = plan.launches()
             loaded: dict[int, Any] = {} if modules is None else modules
             for one in self.launches:
@@ -80,7 +81,7 @@ class Session:
                 undone.callback(self._memory.close)
                 self._ready = self._made_ready()
                 self._output_bytes = sum(tensor.nbytes for tensor in plan.outputs.values())
-                undone.pop_all()
+                self._dropped = self._executor.when_dropped(self, undone.pop_all().close)
             self.written_bytes = self._constants.written_bytes
 
     @property
@@ -99,6 +100,7 @@ class Session:
         with self._lock, self._executor.lock:
             self._refuse_within_a_run()
             self._closed = True
+            self._dropped.detach()
             self._memory.close()
             self._constants.close()
 
@@ -183,11 +185,11 @@ class Session:
         """Whether the device runs some programs of a launch alone."""
         return bool(getattr(self._device, "samples", False))
 
-    def launch(self, number: int, programs: tuple[int, ...] | None = None) -> LaunchReport:
-        """Launch what has this number in the plan, or those of its programs that are named, where the device `samples`. Raises
-        CheckError for what the device's checks found."""
+    def launch(self, number: int, programs: tuple[int, ...] | None = None, *, trace: bool = False) -> LaunchReport:
+        """Launch what has this number in the plan, or those of its programs that are named, where the device `samples`; with
+        `trace` a device that `traces` writes down what it executes. Raises CheckError for what the device's checks found."""
         with self._executor.lock:
-            report = self._launched(number, programs) if self._ready is None else self._ready.calls[number]()
+            report = self._launched(number, programs, trace) if self._ready is None else self._ready.calls[number]()
         self._last = report.completion
         self.take(number, report)
         return report
@@ -199,10 +201,10 @@ class Session:
         if report.findings and report.errors:
             raise _in_launch(check_error(report.findings), self.launches[number])
 
-    def _launched(self, number: int, programs: tuple[int, ...] | None) -> LaunchReport:
+    def _launched(self, number: int, programs: tuple[int, ...] | None, trace: bool) -> LaunchReport:
         one, arguments = self.launches[number], self._memory.before(number)
         entry = one.artifact.entry()
-        options = self._options if programs is None else replace(self._options, programs=programs)
+        options = self._options if programs is None and not trace else replace(self._options, programs=programs, trace=trace)
         return self._device.launch(self._modules[number], entry.name, entry.workgroups_of(one.grid), arguments, options)
 
     def _made_ready(self) -> ReadyLaunches | None:

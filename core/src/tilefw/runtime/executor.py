@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Hashable, Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -71,9 +73,22 @@ class Executor:
         self._addressed = DeviceArray if isinstance(device, Card) else HostArray if addressing else None
         # Held by the thread that loads or launches on the device; a signal's handler may launch within a launch of its thread.
         self.lock = threading.RLock()
+        # What owners have given back that were dropped and not closed, in whichever thread and amid whatever that happened.
+        self._dropped: deque[Callable[[], None]] = deque()
         # By identity, holding the artifact so that the identity stays its own.
         self._modules: dict[int, tuple[Artifact, Any]] = {}
         self._ready: dict[Hashable, PreparedEntry] = {}
+
+    def when_dropped(self, owner: Any, give_back: Callable[[], None]) -> weakref.finalize[..., Any]:
+        """When `owner` is dropped, `give_back` is for `free_dropped` to call; it must not know the owner. Who closes detaches."""
+        found = weakref.finalize(owner, self._dropped.append, give_back)
+        found.atexit = False
+        return found
+
+    def free_dropped(self) -> None:
+        """Give the device what dropped owners had of it; with the lock held, between launches."""
+        while self._dropped:
+            self._dropped.popleft()()
 
     def run(
         self, artifact: Artifact, entry: Entry, grid: tuple[int, int, int], args: Sequence[Bound], options: LaunchOptions,

@@ -16,8 +16,7 @@ from tilefw.api.errors import LaunchError
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.distributed.node_time.communication import CommunicationEvent, RankAddresses, communication
 from tilefw.distributed.node_time.polls import without_failed_polls
-from tilefw.runtime.launchable import Launchable
-from tilefw.sim.program import Barrier
+from tilefw.sim.program import Barrier, Instruction
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_time import Residency, residency
 from tilefw.timing.memory_levels import MemoryLevels
@@ -38,6 +37,18 @@ class WorkgroupExecution:
     after: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutedLaunch:
+    """A launch of a rank, what it executed, how many `threads` a workgroup of it has (0: nobody knows), and the code's occupancy
+    where a tool has told it."""
+
+    rank: int
+    name: str
+    threads: int
+    occupancy: float | None
+    trace: ExecutionTrace
+
+
 _Timed = tuple[dict[tuple[int, int], float], dict[int, float], float]
 
 
@@ -47,14 +58,17 @@ class RankExecutions:
     def __init__(self, chip: ChipTiming) -> None:
         self.chip = chip
         self._timed: dict[Hashable, _Timed] = {}
+        self._codes: dict[int, Sequence[Instruction]] = {}  # kept, since times are found by their identity
 
-    def of(self, made: Launchable, trace: ExecutionTrace, addresses: RankAddresses) -> list[WorkgroupExecution]:
+    def of(self, launch: ExecutedLaunch, addresses: RankAddresses) -> list[WorkgroupExecution]:
         """The workgroups of a launch, in order. Raises LaunchError TFW0342."""
-        threads = math.prod(made.block or made.entry.workgroup or (0,))
-        if not threads:
-            raise LaunchError(f"how many threads a workgroup of {made.name} has is not known", code="TFW0342", help="give `block`")
-        occupancy = made.compiled.artifact.resources.occupancy
-        spread = residency(self.chip, math.prod(trace.grid), math.ceil(threads / trace.lanes), occupancy)
+        trace = launch.trace
+        if not launch.threads:
+            unknown = f"how many threads a workgroup of {launch.name} has is not known"
+            raise LaunchError(unknown, code="TFW0342", help="give `block`")
+        self._codes[id(trace.instructions)] = trace.instructions
+        waves = math.ceil(launch.threads / trace.lanes)
+        spread = residency(self.chip, math.prod(trace.grid), waves, launch.occupancy)
         model = _LaunchModel(self.chip, trace, spread, self._timed)
         found = [one for group in _together(spread) for one in model.of(group, addresses)]
         return sorted(found, key=lambda one: one.number)

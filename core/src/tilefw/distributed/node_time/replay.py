@@ -71,6 +71,7 @@ class Replay:
     def __init__(self, system: System, ranks: int, clock_hz: float, workgroup_cycles: float) -> None:
         self.network = Network()
         self.steps: list[ReplayedStep] = []
+        self.streams: set[int] = set()  # the agents that start launches
         self._fabric = system.fabric(self.network, ranks)
         self._latency = system["link_latency"]
         words = ("in", "out") if "switch_rate" in system else ()  # of every rank at once, and so one port for all of theirs
@@ -89,11 +90,14 @@ class Replay:
         rate = min(self.network.ports[port].rate for port in self._fabric.path(peer, rank))
         return 2 * self._latency + nbytes / rate
 
-    def add(self, rank: int, launch_us: float, workgroups: Sequence[WorkgroupExecution]) -> None:
-        """A launch of a rank behind its others."""
+    def add(
+        self, rank: int, launch_us: float, workgroups: Sequence[WorkgroupExecution]
+    ) -> tuple[LinkTransfer, LinkTransfer]:
+        """A launch of a rank behind its others: its start, and its end."""
         number, self._launches = self._launches, self._launches + 1
         before = (*((self._ended[rank],) if rank in self._ended else ()), *self._copied.pop(rank, ()))
         stream = self.network.agent(f"rank {rank} launch {number}")
+        self.streams.add(stream)
         begun = self._step(stream, launch_us, "launch", rank, None, before, "launch")
         ends: dict[int, LinkTransfer] = {}
         for one in workgroups:
@@ -103,6 +107,7 @@ class Replay:
             ends[one.number] = self._workgroup(number, one, _ReplayedWorkgroup(rank, one.number, agent, first))
         ended = tuple(ends.values()) or (begun,)
         self._ended[rank] = self._step(stream, 0.0, "launch", rank, None, ended, "end", behind=begun)
+        return begun, self._ended[rank]
 
     def copy(self, one: RankCopy, launch_us: float) -> None:
         """A copy by an engine of the source's rank, behind the launches of both ranks, behind the engine's copies so far and behind

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from tilefw.api.timeline import Span, Timeline, Track
 from tilefw.distributed.links.flows import LinkTransfer
-from tilefw.distributed.node_time.node_time import NodeTime
+from tilefw.distributed.node_time.node_clock import NodeTime
 from tilefw.distributed.node_time.replay import PARTS, Part, ReplayedStep
 
 _UNITS = 1000  # of the timeline in a microsecond
@@ -15,14 +15,16 @@ WAITS = "wait"
 
 
 def node_timeline(time: NodeTime) -> Timeline:
-    """By rank a row for its launches, each of its workgroups and what each of these sends to and asks of a peer. A workgroup's row
-    has its computation, in one span up to the next wait, and its waits."""
+    """By rank a row for its launches, one for each of its workgroups, and what each of these sends to and asks of a peer. A
+    workgroup's row has its computation, in one span up to the next wait, and its waits."""
     replay = time.replay
     by_agent: dict[int, list[tuple[LinkTransfer, ReplayedStep]]] = defaultdict(list)
     for one, step in zip(replay.network.transfers, replay.steps, strict=True):
         by_agent[one.agent].append((one, step))
-    rows = []
+    rows = _launch_rows(time)
     for agent, found in by_agent.items():
+        if agent in replay.streams:
+            continue
         spans = _of_workgroup(found) if found[0][1].workgroup is not None and not found[-1][1].nbytes else _of_others(found)
         if spans:
             rows.append((found[0][1].rank, agent, Track(replay.network.agents[agent], f"rank {found[0][1].rank}", spans)))
@@ -30,6 +32,16 @@ def node_timeline(time: NodeTime) -> Timeline:
     facts: dict[str, int | str] = {"unit": "1 us is 1 ns", "system": time.system}
     facts |= {f"{part} ns": round(taken * 1e6 * _UNITS) for part, taken in time.parts.items()}
     return Timeline(max(1, round(time.seconds * 1e6 * _UNITS)), tuple(row for *_, row in rows), (*PARTS, WAITS), facts)
+
+
+def _launch_rows(time: NodeTime) -> list[tuple[int, int, Track]]:
+    """A row for the launches of each rank: the start of each, then what it is called."""
+    by_rank: dict[int, list[Span]] = defaultdict(list)
+    for one in time.launches:
+        begin, started, end = (round(1e6 * _UNITS * at) for at in (one.begin, one.started, one.end))
+        _append(by_rank[one.rank], "start", "launch", begin, started, {})
+        _append(by_rank[one.rank], one.name, "transfers" if one.speaks else "compute", started, end, {})
+    return [(rank, -1, Track(f"rank {rank} launches", f"rank {rank}", tuple(spans))) for rank, spans in by_rank.items()]
 
 
 def _of_workgroup(found: list[tuple[LinkTransfer, ReplayedStep]]) -> tuple[Span, ...]:
