@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilefw
@@ -92,6 +93,49 @@ def test_names_of_gluon_are_imported_and_told_where_they_are_used(installed: Non
         with pytest.raises(UnsupportedError, match="tilefw has no Gluon") as told:
             use()
         assert told.value.code == "TFW0103"
+
+
+def test_gluon_kernels_are_tuned_and_told_where_they_are_launched(installed: None) -> None:
+    import triton
+    from triton._C.libtriton.gluon_ir import make_cga_layout
+    from triton.experimental import gluon
+
+    @triton.autotune([triton.Config({"BLOCK": 16})], key=["n"])
+    @triton.heuristics({"EVEN": lambda args: args["n"] % 2 == 0})
+    @gluon.jit
+    def kernel(x_ptr, n, BLOCK, EVEN):
+        pass
+
+    assert kernel.arg_names == ["x_ptr", "n", "BLOCK", "EVEN"]
+    for use in (lambda: kernel[(1,)](None, 4), lambda: make_cga_layout()):
+        with pytest.raises(UnsupportedError, match="tilefw has no Gluon"):
+            use()
+
+
+def test_functions_that_extend_tritons_compiler_are_told_where_a_kernel_calls_them(installed: None) -> None:
+    @tl.core.builtin
+    def pairs(x, _semantic=None):
+        return x
+
+    @tl.core.extern
+    def other(x, _semantic=None):
+        return x
+
+    @tilefw.jit
+    def kernel(x_ptr):
+        tl.store(x_ptr, pairs(1))
+
+    with pytest.raises(UnsupportedError, match=r"`pairs` extends Triton's compiler") as told:
+        kernel[(1,)](np.zeros(1, np.int32))
+    assert told.value.place is not None and "pairs(1)" in told.value.place.text
+    with pytest.raises(UnsupportedError, match="`other` extends"):
+        other(1)
+
+
+def test_testing_has_the_runtime_that_tritons_imports(installed: None) -> None:
+    from triton.testing import runtime
+
+    assert runtime.driver.active is importlib.import_module("triton.runtime").driver.active
 
 
 def test_an_element_type_prints_as_the_program_spells_it(installed: None) -> None:

@@ -175,4 +175,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "target_info":  # which chip is chosen is for later packages to know
         return importlib.import_module("tilefw.triton.target_info")
+    if name in ("builtin", "extern"):  # of Triton's `core` alone: kernels have no use for them
+        return getattr(importlib.import_module("tilefw.language.compiler_extension"), name)
     raise AttributeError(f"tilefw.language has no name {name!r}")

@@ -6,6 +6,7 @@ Gluon.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any, NoReturn
 
@@ -39,9 +40,15 @@ class AbsentKernel:
     def __init__(self, function: Any) -> None:
         self.fn = function
         self.__name__: str = function.__name__
+        self.arg_names = list(inspect.signature(function).parameters)  # for `triton.heuristics` and `triton.autotune` above it
 
     def __getitem__(self, grid: Any) -> NoReturn:
+        self.run(grid=grid)
+
+    def run(self, *_: Any, **__: Any) -> NoReturn:
         refuse(f"{self.__name__}, a kernel under gluon.jit")
+
+    warmup = run
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         refuse(f"{self.__name__}, a function under gluon.jit")

@@ -31,6 +31,7 @@ WHOLE: Mapping[str, str] = {
     "triton.profiler": "tilefw.triton.profiler",
     "triton.profiler.viewer": "tilefw.triton.profiler.viewer",
     GLUON: "tilefw.triton.gluon",
+    "triton._C.libtriton.gluon_ir": "tilefw.triton.gluon",
 }
 
 _ERRORS = {
@@ -78,7 +79,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     # `jit` is the module here, as in Triton, not the function.
     "triton.runtime": {**{name: ours for name, ours in _JIT.items() if name != "jit"}, **_TUNING, **_ERRORS, **_DRIVER},
     "triton.runtime._allocation": _ALLOCATION,
-    "triton.runtime.autotuner": {**_TUNING, "OutOfResources": _ERRORS["OutOfResources"]},
+    "triton.runtime.autotuner": {
+        **_TUNING, "OutOfResources": _ERRORS["OutOfResources"], "PTXASError": _ERRORS["CompilationError"],
+    },
     "triton.runtime.cache": {"triton_key": "tilefw.triton.kernels:triton_key"},
     "triton.runtime.driver": _DRIVER,
     "triton.runtime.errors": {
@@ -91,7 +94,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "triton.compiler": _COMPILER,
     "triton.compiler.compiler": _COMPILER,
-    "triton.compiler.errors": {"CompilationError": _ERRORS["CompilationError"]},
+    "triton.compiler.errors": dict.fromkeys(
+        ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"), _ERRORS["CompilationError"]
+    ),
     "triton.backends": {"backends": "tilefw.triton.driver:BACKENDS"},
     "triton.backends.compiler": {"GPUTarget": "tilefw.triton.chip:GPUTarget"},
     "triton.language.extra.cuda": {
