@@ -62,6 +62,12 @@ _VLLM_SYMMETRIC = {"H": {2: 64, 4: 32, 6: 64, 8: 64}, "B": {2: 8, 4: 32, 6: 128,
 _VLLM_SWITCH = {"H": (4, 6, 8), "B": (6, 8)}
 
 
+def _torch(row: Row, system: System, nodes: int) -> Predicted:
+    """The library's, called by the host for each collective: no shorter than what PyTorch's call takes there."""
+    found, how = _library(row, system, nodes)
+    return (max(found, system.least("torch_host_floor")), how) if row.unit == "us" else (found, how)
+
+
 def _vllm(row: Row, system: System, nodes: int) -> Predicted:
     """vllm-project/vllm `csrc/custom_all_reduce.cuh`: one shot for two ranks, up to 512 KiB for four, up to 256 KiB for eight."""
     generation = "H" if "xH" in row.system else "B" if "B200" in row.system else ""
@@ -166,8 +172,11 @@ _LIBRARIES: tuple[tuple[str, Callable[[Row, System, int], Predicted]], ...] = (
     ("RCCL DDA", _named("two_shot", "puts")),
     ("RCCL (feature on)", _named("two_shot", "puts")),
     ("RCCL", _library),
+    # NCCL of registered windows (`ncclCommWindowRegister`) has kernels of its own; large arrays take RSxLDMC_AGxSTMC, which loads
+    # sums by multicast addresses and stores them by such (NVIDIA/nccl src/device/symmetric/all_reduce.cuh), as PyTorch's does.
+    ("pynccl_symm", _named("switch_shot", "symmetric")),
     ("pynccl", _library),
-    ("torch eager", _library),
+    ("torch eager", _torch),
     ("vLLM custom_allreduce", _vllm),
     ("vLLM_ca1shot", _named("one_shot", "eager_one")),
     ("vLLM_ca2shot", _named("two_shot", "eager_two")),

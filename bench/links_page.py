@@ -24,8 +24,10 @@ L2411 and L2426. The figures were fitted with them in sight, to the points that 
 The first run on all others, of which nothing had been seen, had errors of 10.1 % below 1 MiB and 9.4 % from there (systems with ten
 points or more and above 10 % there: 8xB200 14.6 %, GB200 12.5 %, 8xMI300X 13.6 %). Half of those, *seen later* (crc32(id) is 1
 modulo 4), then showed what was wrong: which kernels vLLM takes for large arrays, a ramp counted by whole steps, copies to itself
-in NVLinkTwoSided, first bytes over EFA, LL128 on B200. *Held out* are the rest: no row of them was looked at for any figure, but
-the errors of their systems were, in the tables of the runs between. How: the algorithm and protocol that
+in NVLinkTwoSided, first bytes over EFA, LL128 on B200. Pairs in the wrong order then
+showed which kernel NCCL takes for registered windows (L2259, L2265), and that PyTorch's calls take the host longer than a small
+array takes the devices. *Held out* are the rest: no row of them was looked at for any figure, but the errors of their systems
+were, in the tables of the runs between. How: the algorithm and protocol that
 the library chooses by its own table, or the kernel's, played as flows on the system's ports.
 """
 
