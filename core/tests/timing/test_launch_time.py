@@ -3,7 +3,7 @@
 import pytest
 from toy_timing import chip, code, trace
 
-from tilefw.timing.launch_time import RecordedLaunch, launch_time, own_workgroups, residency
+from tilefw.timing.launch_time import RecordedLaunch, launch_time, own_workgroups, residency, samples
 from tilefw.timing.profile import launch_profile
 
 
@@ -50,3 +50,10 @@ def test_a_profile_adds_up() -> None:
     assert profile.operations == pytest.approx(16 * 2 * 5 * 1024 / profile.seconds)
     assert profile.peak == 1024 / 16 * 2 * 4 * 1e9
     assert {row.text for row in profile.stalls} == {i.text for i in lines}
+
+
+def test_where_all_run_at_once_some_of_all_over_the_grid_are_looked_at() -> None:
+    once = residency(chip(), 16, 2, None)
+    assert samples(once) == (6, 9, 15)
+    assert own_workgroups(once, 6 % once.active) == (2, 6, 10, 14), "those that the processor of workgroup 6 has"
+    assert samples(residency(chip(), 64, 2, 0.25)) == (), "processors take one after the other, and have of all"

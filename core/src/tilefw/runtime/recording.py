@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tilefw.api.backend import CompileOptions
-from tilefw.api.device import Finding
-from tilefw.api.errors import LaunchError, UnsupportedError
+from tilefw.api.device import Finding, LaunchReport
+from tilefw.api.errors import CheckError, LaunchError, UnsupportedError
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.runtime import config
 from tilefw.runtime.arguments.arrays import HostArray
@@ -18,13 +19,15 @@ from tilefw.runtime.launch_site import site
 from tilefw.runtime.launchable import Launchable
 from tilefw.runtime.stage_clock import StageClock
 from tilefw.timing.launch_profile import LaunchProfile
-from tilefw.timing.launch_time import RecordedLaunch, beside, launch_time, own_workgroups, residency
+from tilefw.timing.launch_time import RecordedLaunch, Residency, beside, launch_time, own_workgroups, residency, samples
 from tilefw.timing.profile import launch_profile
 
 BESIDE = 1024
 """Workgroups whose beginnings are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
 FEW = 64
 """As BESIDE, where launches are only compared."""
+ALIKE = 1.05
+"""Workgroups are alike that execute no more than so many times the instructions of the first."""
 BEGINNING = 16
 """Blocks of code of a beginning: the code in front of a loop and some of its iterations."""
 
@@ -55,22 +58,43 @@ def record(made: Launchable, workgroups: int = BESIDE) -> Recording:
     if not threads:
         raise LaunchError(f"how many threads a workgroup of {made.name} has is not known", code="TFW0342", help="give `block`")
     spread = residency(chip, total, math.ceil(threads / lanes), resources.occupancy)
-    own, beginnings = own_workgroups(spread), beside(spread, workgroups)
+    beginnings = beside(spread, workgroups)
+
+    def ran(programs: tuple[int, ...], **asked: Any) -> LaunchReport:
+        options = replace(where.options, programs=programs, **asked)
+        return run(made.target, where.executor, made.compiled.artifact, made.entry, made.grid, made.args, options, StageClock({}))
 
     def trace(programs: tuple[int, ...], blocks: int) -> ExecutionTrace:
-        asked = replace(where.options, programs=programs, trace=True, beginning=blocks)
-        report = run(made.target, where.executor, made.compiled.artifact, made.entry, made.grid, made.args, asked, StageClock({}))
+        report = ran(programs, trace=True, beginning=blocks)
         assert report.trace is not None, "a device that traces gives a trace"
         return report.trace
 
-    notes = []
+    processor, notes = _slowest(spread, lambda number: ran((number,)).counters.get("instructions", 0))
+    own = own_workgroups(spread, processor)
     if len(own) < total:
         notes.append(f"{len(own)} of {total} workgroups were recorded whole, and how {len(beginnings)} begin")
     if resources.occupancy is None:
         notes.append(f"occupancy is that of waves alone: {resources.unknown or 'registers are not known'}")
     nbytes = sum({argument.start: argument.nbytes for argument in made.args if isinstance(argument, HostArray)}.values())
-    launch = RecordedLaunch(trace(own, 0), trace(beginnings, BEGINNING), spread, nbytes, resources.spills or 0)
+    launch = RecordedLaunch(trace(own, 0), trace(beginnings, BEGINNING), spread, nbytes, resources.spills or 0, processor)
     return Recording(made, launch, tuple(notes))
+
+
+def _slowest(spread: Residency, executed: Callable[[int], int]) -> tuple[int, list[str]]:
+    """The processor that has the longest workgroup of those that are sampled, by the instructions that a workgroup of a number has
+    executed, and what readers should know; the first processor where they are alike."""
+    try:
+        counts = {number: executed(number) for number in (0, *samples(spread))} if samples(spread) else {0: 1}
+    except CheckError as error:
+        if error.code != "TFW0811":
+            raise
+        return 0, ["workgroups wait for others, so that only the first processor's were looked at"]
+    longest = max(counts, key=lambda number: (counts[number], -number))
+    if counts[longest] <= ALIKE * counts[0]:
+        return 0, []
+    times = counts[longest] / counts[0]
+    text = f"workgroups differ: of {len(counts)} that were sampled number {longest} executes {times:.1f} times what the first does"
+    return longest % spread.active, [f"{text}; its processor is timed"]
 
 
 def profile_again(made: Launchable, findings: Sequence[Finding], workgroups: int = BESIDE, warm: bool = False) -> LaunchProfile:

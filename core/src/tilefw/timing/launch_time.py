@@ -54,9 +54,19 @@ def residency(chip: ChipTiming, workgroups: int, waves: int, occupancy: float | 
     return Residency(workgroups, max(1, min(fits, most)), active, most)
 
 
-def own_workgroups(spread: Residency) -> tuple[int, ...]:
+def own_workgroups(spread: Residency, processor: int = 0) -> tuple[int, ...]:
     """The workgroups that one processor holds at first: the hardware deals them out in turn."""
-    return tuple(place * spread.active for place in range(spread.resident) if place * spread.active < spread.workgroups)
+    dealt = (processor + place * spread.active for place in range(spread.resident))
+    return tuple(number for number in dealt if number < spread.workgroups)
+
+
+def samples(spread: Residency) -> tuple[int, ...]:
+    """Workgroups that tell whether those of a launch are alike, where all run at once: then the slowest decides. Two by the golden
+    section, which no period of a grid's meets, and the last; none where processors take one after the other, or one has all."""
+    if spread.most > spread.resident or spread.active == 1:
+        return ()
+    last = spread.workgroups - 1
+    return tuple(sorted({round(last * 0.382), round(last * 0.618), last} - {0}))
 
 
 def beside(spread: Residency, most: int) -> tuple[int, ...]:
@@ -68,19 +78,20 @@ def beside(spread: Residency, most: int) -> tuple[int, ...]:
 class RecordedLaunch:
     """What is known of a launch: `own`, the executions of the workgroups of one processor, whole; `beginnings`, how all those begin
     that run at the same time; how they spread, and the bytes of the launch's arrays. `spilled`: bytes a thread that an
-    assembler's code stores and loads besides, as often as it says so."""
+    assembler's code stores and loads besides, as often as it says so. `processor`: which one's they are."""
 
     own: ExecutionTrace
     beginnings: ExecutionTrace
     spread: Residency
     nbytes: int
     spilled: int = 0
+    processor: int = 0
 
 
 def prepared(chip: ChipTiming, launch: RecordedLaunch) -> list[WaveStream]:
     """The streams of the workgroups that a processor holds at once, each wait of them once."""
     roles = [chip.cost(instruction).role for instruction in launch.own.instructions]
-    return settled(streams(launch.own, own_workgroups(launch.spread)), roles)
+    return settled(streams(launch.own, own_workgroups(launch.spread, launch.processor)), roles)
 
 
 @dataclass(frozen=True, slots=True)

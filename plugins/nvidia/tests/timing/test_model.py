@@ -99,3 +99,10 @@ def test_a_profile_names_the_source_lines_where_waves_wait() -> None:
     texts = {row.text for row in profile.lines[:4]}
     assert any("tl.load" in text or "tl.dot" in text for text in texts)
     assert sum(row.stalled for row in profile.lines) == pytest.approx(sum(row.stalled for row in profile.stalls))
+
+
+def test_a_launch_whose_workgroups_differ_takes_as_long_as_the_slowest() -> None:
+    shape = {"heads": "2", "kv_heads": "2", "queries": "128", "keys": "128", "block_m": "32", "block_n": "32"}
+    causal, whole = (profiled(load("attention"), {**shape, "causal": str(causal)}, TARGET) for causal in (True, False))
+    assert causal.cycles > 0.8 * whole.cycles, "the last rows see all keys, the first ones a quarter"
+    assert any(note.startswith("workgroups differ") for note in causal.notes)
