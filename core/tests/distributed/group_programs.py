@@ -7,6 +7,7 @@ import io
 import os
 import re
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -178,7 +179,56 @@ def killed_while_launches_run(node: ProcessGroupNode) -> Any:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, 0.5)
     began = time.monotonic()
-    return told(lambda: node.launch(node_kernels.spin, (1,), x, 10**9)), time.monotonic() - began
+    said = told(lambda: node.launch(node_kernels.spin, (1,), x, 10**9))
+    seconds = time.monotonic() - began
+    for thread in threading.enumerate():
+        if thread.name == "tilefw joint launch":
+            thread.join(20)
+    return said, seconds, sorted(thread.name for thread in threading.enumerate() if "launch" in thread.name)
+
+
+def free(node: ProcessGroupNode) -> Any:
+    """The place of an array is given out again when the last rank has freed it, and is zero then, or unwritten."""
+    first, other = node.full((4,), 7, "int32"), node.zeros((4,), "int32")
+    twice = "" if node.rank else [node.free(first), told(lambda: node.free(first))][1]
+    second = node.zeros((4,), "int32")
+    if node.rank:
+        node.free(first)
+    used = told(lambda: node.launch(node_kernels.add_to_first, (1,), first, 1)) if node.rank else "nothing"
+    node.barrier()
+    third, values = node.zeros((4,), "int32"), []
+    for value in third:
+        values += value.tolist()
+    with node.temporary() as kept:
+        node.free(node.zeros((1000,)))
+        kept.append(node.empty((3,), name="kept"))
+    unread = told(lambda: node.launch(node_kernels.add_to_first, (1,), kept[0], 1, checks="default"))
+    places = [array.offset - first.offset for array in (other, second, third, kept[0])]
+    return twice, used, places, values, unread
+
+
+def fill(node: ProcessGroupNode) -> Any:
+    """A heap is full as long as one rank keeps its array."""
+    first = node.zeros((100,), "int64", name="first")
+    node.barrier()
+    if node.rank == 0:
+        node.free(first)
+    before = told(lambda: node.zeros((100,), "int64"))
+    if node.rank:
+        node.free(first)
+    return before, told(lambda: node.zeros((100,), "int64"))
+
+
+def time_launches(node: ProcessGroupNode) -> Any:
+    """The time of the library's collective, which rank 0 knows."""
+    from tilefw.distributed.node_time import node_time
+
+    x = node.array(np.ones(1000, np.float32))
+    all_reduce(node, x, "two_shot")
+    try:
+        return node_time(node).seconds
+    except tilefw.KernelError as error:
+        return f"{error.code} {error}"
 
 
 def gather_ranks(node: ProcessGroupNode) -> list[int]:
@@ -194,6 +244,37 @@ def again_and_again(rank: int, ranks: int, place: str) -> list[int]:
             found.append(sum(node.all_gather_object(turn + 1)))
             time.sleep(0.02 * (rank == turn))
     return found
+
+
+def be_killed(rank: int, place: str) -> None:
+    """As a rank of a group of two, once all are there."""
+    tilefw.init_process_group("reference", rank=rank, world_size=2, init_method=place).barrier()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def gather_in_groups(rank: int, place: str, groups: int, answer: Any) -> None:
+    """In one group after the other at one place, each of which ends some time after another rank has: who was there in the last."""
+    for number in range(groups):
+        with tilefw.init_process_group("reference", rank=rank, world_size=2, init_method=place) as node:
+            told(node.barrier)
+            if number == groups - 1:
+                answer.send((rank, gather_ranks(node)))
+            elif told(node.barrier).startswith("TFW0881"):
+                time.sleep(0.3)
+
+
+def descriptors_left(rank: int, ranks: int, place: str) -> int:
+    """How many more the process has after two groups, in which kernels ran, than before."""
+    import gc
+
+    def groups() -> int:
+        with tilefw.init_process_group("reference", rank=rank, world_size=ranks, init_method=place) as node:
+            node.launch(node_kernels.add_to_first, (1,), node.zeros((4,)), 1)
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    first = groups()
+    return groups() - first
 
 
 def fork(rank: int, ranks: int, place: str) -> tuple[int, int]:

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import group_programs as programs
+import numpy as np
 import pytest
 
 import tilefw
+from tilefw.distributed.node_time import node_time
 from tilefw.distributed.process_group.environment import Membership
+from tilefw.kernels.distributed.all_reduce import all_reduce
 
 FORK = multiprocessing.get_context("fork")  # the test's own process has loaded and compiled everything
 _PLACES = Path("/proc/net/unix")
@@ -30,13 +33,15 @@ def _loaded() -> None:
 
 
 def _member(
-    rank: int, ranks: int, place: str, target: str, seconds: float, grouped: bool, program: Any, args: Any, answer: Any
+    rank: int, ranks: int, place: str, target: str, seconds: float, grouped: bool, program: Any, args: Any, answer: Any,
+    words: dict[str, Any] | None = None,
 ) -> None:
     if not grouped:
         answer.send(program(rank, ranks, *args))
         return
     try:
-        with tilefw.init_process_group(target, rank=rank, world_size=ranks, init_method=place, timeout=seconds) as node:
+        settings = {"rank": rank, "world_size": ranks, "init_method": place, "timeout": seconds, **(words or {})}
+        with tilefw.init_process_group(target, **settings) as node:
             answer.send(program(node, *args))
     except tilefw.KernelError as error:
         answer.send(f"{error.code} {error}")
@@ -44,7 +49,7 @@ def _member(
 
 def start(
     program: Callable[..., Any], *args: Any, ranks: int = 2, target: str = "reference", seconds: float = 60, place: str = "",
-    starts: int | None = None, worlds: dict[int, int] | None = None, grouped: bool = True,
+    starts: int | None = None, worlds: dict[int, int] | None = None, grouped: bool = True, **words: Any,
 ) -> list[Any]:
     """What the program gives back on each rank; None of one that has ended without a word. Of those ranks `starts` are started. The
     program is given the node, or where it is not `grouped` the rank and how many there are."""
@@ -53,7 +58,7 @@ def start(
     for rank in range(ranks if starts is None else starts):
         mine, theirs = FORK.Pipe(duplex=False)
         world = (worlds or {}).get(rank, ranks)
-        process = FORK.Process(target=_member, args=(rank, world, place, target, seconds, grouped, program, args, theirs))
+        process = FORK.Process(target=_member, args=(rank, world, place, target, seconds, grouped, program, args, theirs, words))
         process.start()
         theirs.close()
         members.append((process, mine))
@@ -140,6 +145,53 @@ def test_a_rank_that_never_comes_ends_the_others() -> None:
 def test_a_rank_that_is_killed_ends_launches_that_run() -> None:
     said, killed = start(programs.killed_while_launches_run)
     assert killed is None and said[0].startswith("TFW0881") and "rank 1" in said[0] and said[1] < 60
+    assert said[2] == [], "they are not simulated any more"
+
+
+def test_the_place_of_an_array_is_given_out_again_when_all_ranks_have_freed_it() -> None:
+    for rank, (twice, used, places, values, unread) in enumerate(start(programs.free)):
+        assert twice.startswith("TFW0872" if rank == 0 else "") and used.startswith("TFW0874" if rank else "nothing")
+        other, second, third, kept = places
+        assert 0 < other < second and third == 0 and kept > second
+        assert values == [0] * 8 and "kept" in unread and not unread.startswith("nothing")
+
+
+def test_a_heap_is_full_until_the_last_rank_has_freed() -> None:
+    for before, behind in start(programs.fill, heap_bytes=2000):
+        assert before.startswith("TFW0872") and "full" in before and behind == "nothing"
+
+
+def test_times_are_told_where_the_group_is_simulated_and_are_those_of_one_process() -> None:
+    node = tilefw.node("nvidia-sm80", 2, trace=True)
+    all_reduce(node, node.array(np.ones(1000, np.float32)), "two_shot")
+    seconds, refused = start(programs.time_launches, target="nvidia-sm80", trace=True)
+    assert seconds == node_time(node).seconds
+    assert refused.startswith("TFW0668") and "rank 0" in refused
+
+
+def test_a_rank_that_was_killed_may_come_again_as_a_new_process_while_its_group_is_still_there() -> None:
+    place = f"tcp://test-{uuid.uuid4()}:1"
+    mine, theirs = FORK.Pipe(duplex=False)
+
+    processes = [
+        FORK.Process(target=programs.gather_in_groups, args=(0, place, 2, theirs)),
+        FORK.Process(target=programs.be_killed, args=(1, place)),
+        FORK.Process(target=programs.gather_in_groups, args=(1, place, 1, theirs)),
+    ]
+    for process in processes[:2]:
+        process.start()
+    processes[1].join(60)
+    processes[2].start()
+    said = sorted(mine.recv() if mine.poll(60) else (9, "silent") for _ in range(2))
+    for process in processes:
+        process.join(10)
+        process.kill()
+    assert said == [(0, [0, 1]), (1, [0, 1])]
+
+
+def test_a_group_leaves_no_descriptors() -> None:
+    place = f"tcp://test-{uuid.uuid4()}:1"
+    assert start(programs.descriptors_left, place, grouped=False) == [0, 0]
 
 
 def test_rank_0_that_is_killed_ends_the_others_and_leaves_nothing() -> None:

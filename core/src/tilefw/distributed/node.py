@@ -90,6 +90,11 @@ class DeviceNode:
             )
 
     @property
+    def records(self) -> Sequence[JointResult]:
+        """Of a node with `trace=True`: the results with their launches and what these have executed."""
+        return self.results
+
+    @property
     def ranks(self) -> range:
         """The numbers of the ranks."""
         return range(self.num_ranks)
@@ -157,9 +162,13 @@ class DeviceNode:
         try:
             yield kept
         finally:
-            for array in list(self.heap.arrays):
+            for array in self._arrays():
                 if id(array) not in before and array not in kept:
-                    self.heap.free(array)
+                    self.free(array)
+
+    def _arrays(self) -> list[SymmetricArray]:
+        """Those that nobody has freed."""
+        return [*self.heap.arrays]
 
     # --- collectives of the host, for comparison -------------------------------------------------------------------------
 
@@ -277,7 +286,7 @@ class DeviceNode:
     def _of_rank(self, value: Any, rank: int) -> Any:
         """What a rank is given of an argument."""
         if isinstance(value, SymmetricArray):
-            if len(value) != self.num_ranks or value not in self.heap.arrays:
+            if len(value) != self.num_ranks or value not in self._arrays():
                 raise LaunchError(
                     f"{value.name or 'an argument'} is a symmetric array of another node, or was freed", code="TFW0874"
                 )

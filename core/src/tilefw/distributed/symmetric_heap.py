@@ -155,6 +155,12 @@ class SymmetricHeap:
         self.arrays.remove(array)
         self._parameters.pop(array.offset, None)
 
+    def free_places(self, offsets: Iterable[int]) -> None:
+        """The same of arrays of this heap that begin there."""
+        wanted = set(offsets)
+        for array in [array for array in self.arrays if array.offset in wanted]:
+            self.free(array)
+
     def check_room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
         """Where an array of that shape and type goes: its index among the arrays, and its offset. Raises LaunchError TFW0872 where
         it does not fit any more: better before its memory is asked for."""

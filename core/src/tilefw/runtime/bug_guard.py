@@ -9,6 +9,7 @@ from types import TracebackType
 
 from tilefw.api.errors import InternalError, KernelError
 from tilefw.api.signals import from_signal_handler
+from tilefw.cancellation import Cancelled
 from tilefw.runtime import reproducer
 
 
@@ -45,4 +46,4 @@ def is_bug(error: BaseException) -> bool:
 
     SystemExit is a bug too: a plugin must not end the program.
     """
-    return not isinstance(error, KeyboardInterrupt) and not from_signal_handler(error)
+    return not isinstance(error, KeyboardInterrupt | Cancelled) and not from_signal_handler(error)

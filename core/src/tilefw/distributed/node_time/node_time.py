@@ -51,12 +51,13 @@ def node_time(node: DeviceNode, system: System | None = None) -> NodeTime:
     check_system(system, node.num_ranks)
     clock = NodeClock(chip, system, node.heap.bases)
     copies = {runs: list(behind) for runs, behind in groupby(node.copies, lambda one: one.runs_before)}
-    for number, result in enumerate(node.results):
+    records = node.records
+    for number, result in enumerate(records):
         _copy(clock, copies.get(number, ()))
         for one, report in zip(result.launches, result.reports, strict=True):
             if all(one.made.grid):
                 clock.launch(_executed(one.rank, one.made, report.trace))
-    _copy(clock, copies.get(len(node.results), ()))
+    _copy(clock, copies.get(len(records), ()))
     return clock.time()
 
 

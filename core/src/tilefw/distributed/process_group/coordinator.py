@@ -1,20 +1,21 @@
 """Where the ranks' requests meet, in rank 0's process: when all ranks wait, their launches run at once, and each has its result.
 
-A rank that leaves, ends, or comes to nothing while others wait ends their waiting. Launches run in a thread of their own, so that
-this one sees meanwhile who ends.
+A rank that leaves, ends, or comes to nothing while others wait ends their waiting, and launches that run. These have a thread of
+their own, so that this one sees meanwhile who ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.connection import Connection, wait
+from dataclasses import replace
+from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NamedTuple
 
 from tilefw.api.errors import InternalError, KernelError, LaunchError
+from tilefw.cancellation import ended_by
 from tilefw.distributed.findings import JointDeadlock
 from tilefw.distributed.node import DeviceNode, JointResult, element_type
 from tilefw.distributed.process_group.messages import (
@@ -56,15 +57,18 @@ class Coordinator:
         self._since = 0.0  # when the first of them came
         self._error: LaunchError | None = None  # why nothing more will come of this group
         self._running = False
+        self._simulating: threading.Thread | None = None
+        self.records: list[JointResult] = []  # of launches that have ended well, where the node keeps them
         self._finished: list[Callable[[], None]] = []
         self._known: dict[bytes, CompiledArtifact] = {}
-        self._wake, self._woken = os.pipe()[::-1]
+        self._ended = threading.Event()  # nobody waits for launches any more
+        self._woken, self._wake = Pipe(duplex=False)
         self.thread = threading.Thread(target=self._serve, name="tilefw process group", daemon=True)
         self.thread.start()
 
     def close_in_child(self) -> None:
         """In a child that rank 0's process forks: no rank would see the end of that while the child holds their connections."""
-        for connection in self._ranks:
+        for connection in (*self._ranks, self._woken, self._wake):
             connection.close()
         self._door.close()
 
@@ -73,21 +77,26 @@ class Coordinator:
             self._meet_requests()
         except Exception as error:  # nobody else hears of it, and all would wait
             self._send_all(self._connections, RankOutcome(error=InternalError(f"a process group failed: {error!r}"), final=True))
+        self._ended.set()
         for connection in list(self._ranks):
             connection.close()
         self._door.close()
+        if self._simulating is not None:  # else its last word would go where nobody reads
+            self._simulating.join()
+        for connection in (self._woken, self._wake):
+            connection.close()
 
     def _meet_requests(self) -> None:
         """Until rank 0 leaves."""
         while 0 in self._connections:
             ready = wait([self._woken, self._door.listening, *self._connections.values()], self._pause())
             for one in ready:
-                if isinstance(one, Connection):
+                if isinstance(one, Connection) and one is not self._woken:
                     self._hear(one)
             if self._door.listening in ready:
                 self._door.accept(complete=True)
             if self._woken in ready:
-                os.read(self._woken, 1)
+                self._woken.recv_bytes()
                 self._finished.pop()()
             if not ready:
                 self._send_all(self._requests, StillWaiting())
@@ -118,8 +127,10 @@ class Coordinator:
         del self._ranks[connection]
         connection.close()
         self._requests.pop(rank, None)
+        self._door.left(rank)
         if self._error is None:
             self._error = ended(rank, reason)
+            self._ended.set()
         if rank == 0:  # the others' connections close with this thread
             self._send_all(self._connections, RankOutcome(error=self._error, final=True))
 
@@ -154,7 +165,10 @@ class Coordinator:
             self._answer(self._requests, RankOutcome(error=about))
         elif any(request.launches for request in self._requests.values()):
             self._running = True
-            threading.Thread(target=self._launch, args=(dict(self._requests),), name="tilefw joint launch", daemon=True).start()
+            self._simulating = threading.Thread(
+                target=self._launch, args=(dict(self._requests),), name="tilefw joint launch", daemon=True
+            )
+            self._simulating.start()
         else:
             self._release()
 
@@ -171,13 +185,14 @@ class Coordinator:
                 self._answer([rank], outcome)
 
         self._finished.append(finish)
-        os.write(self._wake, b"!")
+        self._wake.send_bytes(b"!")
 
     def _outcomes(self, requests: Mapping[int, RankRequest]) -> Mapping[int, RankOutcome]:
         """By rank: all are told of an error, with what their kernels printed before; else those whose launches have ended, and who
         waited for no more than that."""
         try:
-            unpacked, result, error = self._executed(requests, _seed(requests))
+            with ended_by(self._ended):
+                unpacked, result, error = self._executed(requests, _seed(requests))
             return {
                 rank: RankOutcome(result, mine.changes(), error=error) for rank, mine in unpacked.items()
                 if error is not None or requests[rank].launches or requests[rank].meeting is None
@@ -205,7 +220,11 @@ class Coordinator:
             result = self._node.execute([one for mine in unpacked.values() for one in mine.launches], seed)
         except KernelError as error:
             return _Attempt(unpacked, None, error)
-        return _Attempt(unpacked, result, None)
+        if not self._node.trace:
+            return _Attempt(unpacked, result, None)
+        self.records.append(result)
+        without = tuple(replace(report, trace=None) for report in result.reports)
+        return _Attempt(unpacked, replace(result, reports=without, launches=()), None)
 
     def _release(self) -> None:
         """Nobody launches: who waits for launches alone goes on, and all who have come to one meeting have met."""
@@ -224,19 +243,23 @@ class Coordinator:
                 )
                 self._answer(self._requests, RankOutcome(error=error))
                 return
-        try:
-            if isinstance(first, SymmetricAllocation):
-                self._allocate(first)
-        except KernelError as error:
-            self._answer(self._requests, RankOutcome(error=error))
+        if isinstance(first, SymmetricAllocation):
+            self._answer(self._requests, self._allocate(first))
             return
         self._answer(self._requests, RankOutcome(brought=tuple(self._requests[rank].brought for rank in sorted(self._requests))))
 
-    def _allocate(self, wanted: SymmetricAllocation) -> None:
-        array = self._memory.add(self._node.heap, wanted.shape, element_type(wanted.dtype), wanted.name)
+    def _allocate(self, wanted: SymmetricAllocation) -> RankOutcome:
+        """What all ranks have freed is free before."""
+        freed = tuple(sorted(set.intersection(*(set(request.freed) for request in self._requests.values()))))
+        self._node.heap.free_places(freed)
+        try:
+            array = self._memory.add(self._node.heap, wanted.shape, element_type(wanted.dtype), wanted.name, clear=True)
+        except KernelError as error:
+            return RankOutcome(freed=freed, error=error)
         if wanted.unwritten:
             for host in filter(lambda host: host.size, array.arrays):
                 mark_memory(host.ctypes.data, host.nbytes)
+        return RankOutcome(freed=freed)
 
     # --- what is said to ranks --------------------------------------------------------------------------------------------
 

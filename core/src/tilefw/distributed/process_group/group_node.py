@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from tilefw.api.errors import KernelError, LaunchError, UnsupportedError, UsageError
-from tilefw.distributed.node import DeviceNode, JointResult, RankedLaunch
+from tilefw.distributed.node import DeviceNode, JointResult, RankedLaunch, element_type
 from tilefw.distributed.process_group.coordinator import BEAT, Coordinator
 from tilefw.distributed.process_group.environment import Membership, membership
 from tilefw.distributed.process_group.messages import (
@@ -61,10 +61,10 @@ class ProcessGroupNode(DeviceNode):
 
     def __init__(self, member: Membership, target: str | None, seconds: float, **sizes: Any) -> None:
         super().__init__(target, member.num_ranks, **sizes)
-        self.heap.reuses = False  # memory of all processes is zero once: no place is given out twice
+        self._freed: set[int] = set()  # offsets of arrays that this rank has freed, and maybe not all others
         self.rank, self._seconds = member.rank, seconds
         settings = NodeSettings(
-            version("tilefw-core"), member.num_ranks, self.target, self.heap.nbytes, self.resident, self.heap.domain
+            version("tilefw-core"), member.num_ranks, self.target, self.heap.nbytes, self.resident, self.heap.domain, self.trace
         )
         self._process = os.getpid()
         self._connection = self._first(member, settings, sizes) if not member.rank else self._other(member, settings)
@@ -126,11 +126,29 @@ class ProcessGroupNode(DeviceNode):
         self.barrier()
         return made
 
+    def _room(self, shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Rank 0 says whether there is room: it knows what all ranks have freed."""
+        return tuple(shape) if isinstance(shape, Iterable) else (shape,), element_type(dtype)
+
+    def _arrays(self) -> list[SymmetricArray]:
+        return [array for array in self.heap.arrays if array.offset not in self._freed]
+
     def _allocate(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str | None, *, unwritten: bool = False
     ) -> SymmetricArray:
-        self._wait_for(RankRequest(meeting=SymmetricAllocation(shape, dtype.name, name, unwritten)))
+        wanted = SymmetricAllocation(shape, dtype.name, name, unwritten)
+        outcome = self._come_of(RankRequest(meeting=wanted, freed=tuple(sorted(self._freed))))
+        self.heap.free_places(outcome.freed)
+        self._freed.difference_update(outcome.freed)
+        self._check(outcome)
         return self.memory.add(self.heap, shape, dtype, name)
+
+    def free(self, array: SymmetricArray) -> None:
+        """Give the place of an array back: another one may have it once every rank has freed it, so that what it holds stays until
+        then. Raises LaunchError TFW0872."""
+        if array not in self._arrays():
+            raise LaunchError(f"{array.name or 'an array'} is no array of this node, or was freed before", code="TFW0872")
+        self._freed.add(array.offset)
 
     def copy(self, source: np.ndarray, destination: np.ndarray) -> None:
         """Ranks in processes have no stream in common. Raises UnsupportedError TFW0883."""
@@ -244,6 +262,16 @@ class ProcessGroupNode(DeviceNode):
             self._check(outcome)
         return outcome.result or JointResult((), (), (), frozenset())
 
+    @property
+    def records(self) -> Sequence[JointResult]:
+        """Those of all ranks' launches, in rank 0's process, which simulates. Raises UsageError TFW0668 elsewhere."""
+        if self._coordinator is None:
+            raise UsageError(
+                "the records of a group's launches are in rank 0's process", code="TFW0668",
+                help="ask for times where node.rank is 0",
+            )
+        return self._coordinator.records
+
     # --- what is said to rank 0 ------------------------------------------------------------------------------------------------
 
     _heard: BaseException | None = None  # the error that all ranks were told last
@@ -335,6 +363,7 @@ def _closing(node: weakref.ref[ProcessGroupNode]) -> Any:
 def init_process_group(
     target: str | None = None, *, rank: int | None = None, world_size: int | None = None, init_method: str | None = None,
     timeout: float = DEFAULT_SECONDS, heap_bytes: int = DEFAULT_BYTES, resident: int | None = None, domain_size: int | None = None,
+    trace: bool = False,
 ) -> ProcessGroupNode:
     """This process as a rank of a simulated node of `world_size` processes, each of which calls this.
 
@@ -346,5 +375,5 @@ def init_process_group(
         raise UsageError(f"timeout is a positive number of seconds, not {timeout!r}", code="TFW0902")
     member = membership(rank, world_size, init_method)
     return ProcessGroupNode(
-        member, target, float(timeout), heap_bytes=heap_bytes, resident=resident, domain_size=domain_size
+        member, target, float(timeout), heap_bytes=heap_bytes, resident=resident, domain_size=domain_size, trace=trace
     )

@@ -19,6 +19,7 @@ class NodeSettings:
     heap_bytes: int
     resident: int | None
     domain_size: int
+    trace: bool
 
     def difference(self, other: NodeSettings) -> str | None:
         """The first setting that differs, with both values; None where all are the same."""
@@ -82,13 +83,15 @@ class ObjectExchange:
 @dataclass(frozen=True, slots=True)
 class RankRequest:
     """A rank waits: until its launches have ended, which run at once with those of all other ranks, and until all have come to the
-    same `meeting` where it names one. `failure`: its launch could not be made."""
+    same `meeting` where it names one. `failure`: its launch could not be made. `freed`: with an allocation, the offsets of arrays
+    that the rank has freed and whose places it has not heard to be free."""
 
     launches: tuple[TravellingLaunch, ...] = ()
     luggage: tuple[Luggage, ...] = ()
     seed: int = 0
     meeting: SymmetricAllocation | ObjectExchange | None = None
     brought: bytes = b""
+    freed: tuple[int, ...] = ()
     failure: KernelError | None = None
 
     def __str__(self) -> str:
@@ -99,12 +102,14 @@ class RankRequest:
 
 @dataclass(frozen=True, slots=True)
 class RankOutcome:
-    """What a rank has waited for: the result of launches and the rank's own memory after them, or what all ranks brought. With an
+    """What a rank has waited for: the result of launches and the rank's own memory after them, or what all ranks brought; and the
+    offsets of arrays that all ranks have `freed`, whose places are free from now on, before what they allocate together. With an
     `error` the memory is that in which kernels print; where it is `final` there is nothing more to wait for."""
 
     result: JointResult | None = None
     luggage: tuple[Luggage | None, ...] = ()
     brought: tuple[bytes, ...] = ()
+    freed: tuple[int, ...] = ()
     error: KernelError | InternalError | None = None
     final: bool = False
 

@@ -29,6 +29,7 @@ class MeetingPlace:
         self.member, self.settings = member, settings
         self.connections: dict[int, Connection] = {}
         self._processes = {0: os.getpid()}
+        self._left: set[int] = set()
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.listening.bind(member.address)
@@ -41,7 +42,12 @@ class MeetingPlace:
         self.listening.listen(member.num_ranks)
 
     def close(self) -> None:
+        """The group's address is free; who knocks is not heard."""
         self.listening.close()
+
+    def left(self, rank: int) -> None:
+        """A rank is no more in the group: who comes as that rank comes for the program's next one."""
+        self._left.add(rank)
 
     def gather(self, seconds: float, descriptor: int) -> dict[int, Connection]:
         """The connections to all other ranks, which are given the shared memory. Raises LaunchError TFW0880 or TFW0881, as all who
@@ -54,6 +60,10 @@ class MeetingPlace:
             for connection in self.connections.values():
                 with contextlib.suppress(OSError):
                     connection.send(Refusal(error))
+            raise
+        except BaseException:  # as by an interrupt: the others see that nothing will come
+            for connection in self.connections.values():
+                connection.close()
             raise
         for rank, connection in self.connections.items():
             with contextlib.suppress(OSError):  # one that has ended since is heard of as such
@@ -112,7 +122,7 @@ class MeetingPlace:
             f"the group at {self.member.place} takes no rank {who.rank} from process {who.pid}: {who_else}", code="TFW0880",
             help="give each process its own RANK, and each program its own MASTER_PORT",
         )
-        return Refusal(error, again=there == who.pid)
+        return Refusal(error, again=there == who.pid or who.rank in self._left)
 
 
 def join(member: Membership, settings: NodeSettings, seconds: float) -> tuple[Connection, int]:
@@ -163,8 +173,10 @@ def _attempts(member: Membership, end: float) -> Iterator[Connection]:
     """Connections to rank 0, until `end`."""
     while time.monotonic() < end:
         there = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        there.settimeout(max(_PAUSE, end - time.monotonic()))  # where more knock at once than are listened to
         try:
             there.connect(member.address)
+            there.settimeout(None)
         except OSError:
             there.close()
             time.sleep(_PAUSE)

@@ -24,12 +24,21 @@ class SharedHeaps:
         if descriptor is None:
             os.ftruncate(self.descriptor, self.nbytes)
         self._map = mmap.mmap(self.descriptor, self.nbytes)
+        self._used = 0  # of each heap, so many bytes have been given out before: those behind them are zero, and take no memory
         self.start = ctypes.addressof(ctypes.c_ubyte.from_buffer(self._map))
 
-    def add(self, heap: SymmetricHeap, shape: tuple[int, ...], dtype: np.dtype, name: str | None) -> SymmetricArray:
-        """The next array of all ranks' heaps, as the memory is. Raises LaunchError TFW0872 where there is no room."""
+    def add(
+        self, heap: SymmetricHeap, shape: tuple[int, ...], dtype: np.dtype, name: str | None, clear: bool = False
+    ) -> SymmetricArray:
+        """The next array of all ranks' heaps, as the memory is, or zeros where somebody is to `clear` it: one process, while all
+        others wait. Raises LaunchError TFW0872 where there is no room."""
         _, offset = heap.check_room(shape, dtype)
-        return heap.add(name, [self._array(rank, offset, shape, dtype) for rank in range(self._ranks)])
+        made = heap.add(name, [self._array(rank, offset, shape, dtype) for rank in range(self._ranks)])
+        if clear and offset < self._used:
+            for array in made.arrays:
+                array.fill(0)
+        self._used = max(self._used, offset + made.nbytes)
+        return made
 
     def _array(self, rank: int, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """An array whose storage is its own part of the memory alone."""

@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from tilefw.api.device import LaunchReport
+from tilefw.cancellation import check_wanted
 from tilefw.sim.engine.execution import IDLE_POLLS
 from tilefw.sim.engine.launch import RunningLaunch
 from tilefw.sim.engine.run import QUANTUM, Room, Turn, kept_regions, run_by_turns
@@ -88,6 +89,7 @@ def run_jointly(
                 long = random is None or rounds % _ROUNDS >= _ROUNDS // 2 or waiting
                 order = list(running) if random is None else random.permutation(list(running)).tolist()
                 for number in order:
+                    check_wanted()
                     one = running[number]
                     blocks = QUANTUM if waiting else usual
                     ended = _turn(one, blocks if random is None or long else int(2 ** random.uniform(0, _LONGEST)))

@@ -17,6 +17,7 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
+from tilefw.cancellation import check_wanted
 from tilefw.tile.dialect.atomic_ops import AtomicOp
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.reference.asynchronous_accesses import ENGINES
@@ -147,6 +148,7 @@ def run_jointly(launches: Sequence[JointRun], seed: int) -> tuple[RefReport, ...
         order = running if random is None else [running[i] for i in random.permutation(len(running))]
         ended: set[int] = set()
         for program in order:
+            check_wanted()
             over, moved = program.turn()
             if over:
                 ended.add(id(program))
