@@ -190,9 +190,10 @@ def main(campaigns: Mapping[str, Campaign], arguments: Sequence[str] | None = No
     found = verdict_log.read(options.log, campaign.kernels)
     with ProcessPoolExecutor(options.jobs) as pool:
         work = [] if options.page_alone else _work(campaign, options)
-        work = [(name, chosen, found.get(name)) for name, chosen in work if name not in found or found[name].survivors]
-        for done in as_completed([pool.submit(_tried, campaign, *one) for one in work]):
+        for done in as_completed([pool.submit(_tried, campaign, name, chosen, found.get(name)) for name, chosen in work]):
             its = done.result()
+            if its == found.get(its.kernel):
+                continue
             found[its.kernel] = its
             if options.log is not None:
                 verdict_log.append(options.log, its)
@@ -224,13 +225,20 @@ def _work(campaign: Campaign, options: argparse.Namespace) -> list[tuple[str, li
 
 
 def _tried(campaign: Campaign, kernel: str, chosen: list[int] | None, done: KernelVerdicts | None) -> KernelVerdicts:
-    """The verdicts on a kernel's sites; those of a log stand, but for survivors, which may have an argument or a check since."""
+    """The verdicts on a kernel's sites; those of a log on the same code stand, but for survivors, which may have an argument or a
+    check since."""
     start = time.process_time()
     subject = campaign.subject(kernel)
     sites = subject.sites()
+    code = verdict_log.digest(sites)
+    if done is not None and done.code != code:
+        done = None
     found = {} if done is None else {key(v.site): v for v in done.verdicts if v.outcome != "survived"}
     wanted = sites if chosen is None else [sites[index] for index in chosen]
-    tried = campaign.judge(subject, [site for site in wanted if key(site) not in found], campaign.orders)
+    left = [site for site in wanted if key(site) not in found]
+    if done is not None and not left:
+        return done
+    tried = campaign.judge(subject, left, campaign.orders)
     found |= {key(v.site): v for v in tried}
     seconds = time.process_time() - start + (0 if done is None else done.seconds)
-    return KernelVerdicts(kernel, tuple(found[key(site)] for site in wanted), seconds)
+    return KernelVerdicts(kernel, tuple(found[key(site)] for site in wanted), seconds, code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +24,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class KernelVerdicts:
-    """Those of a kernel, and the processor's seconds that they took."""
+    """Those of a kernel, and the processor's seconds that they took. `code` is the digest of the code that they are about."""
 
     kernel: str
     verdicts: tuple[Verdict, ...]
     seconds: float
+    code: str = ""
 
     @property
     def survivors(self) -> bool:
@@ -40,10 +42,15 @@ def key(site: Site) -> tuple[str, int, str, str]:
     return site.kind, site.line, site.before, site.after
 
 
+def digest(sites: Sequence[Site]) -> str:
+    """Of the code of a kernel, which any of its sites has but for one place: another one where anything of it has changed."""
+    return hashlib.sha256(repr(([key(site) for site in sites], [site.code for site in sites[:1]])).encode()).hexdigest()
+
+
 def append(log: Path, one: KernelVerdicts) -> None:
     """Sites without their changed texts, which nobody reads again; in the place of a last line that was cut off."""
     told = [[v.site.kind, v.site.line, v.site.before, v.site.after, v.outcome, v.detail] for v in one.verdicts]
-    line = json.dumps({"kernel": one.kernel, "seconds": one.seconds, "verdicts": told}) + "\n"
+    line = json.dumps({"kernel": one.kernel, "seconds": one.seconds, "code": one.code, "verdicts": told}) + "\n"
     whole = log.read_bytes().rfind(b"\n") + 1 if log.exists() else 0
     with log.open("ab") as file:
         file.truncate(whole)
@@ -63,4 +70,4 @@ def _kernel(told: dict[str, Any]) -> KernelVerdicts:
         Verdict(name, Site(kind, line, before, after, ""), outcome, detail)
         for kind, line, before, after, outcome, detail in told["verdicts"]
     )
-    return KernelVerdicts(name, verdicts, told["seconds"])
+    return KernelVerdicts(name, verdicts, told["seconds"], told.get("code", ""))

@@ -84,6 +84,20 @@ def test_a_log_is_gone_on_with_and_its_survivors_alone_are_tried_again(monkeypat
     assert kinds("--kernels", "kernel") == {"weaken": "equivalent", "barrier": "equivalent"}
 
 
+def test_verdicts_of_a_log_do_not_stand_once_anything_of_the_kernel_has_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The sites' own lines are as they were."""
+    subject = _Unbreakable()
+    campaign = mutations.Campaign(("kernel",), lambda _: subject, 0, "", "a campaign", bool)
+    monkeypatch.setattr(mutations, "_arguments", lambda: [])
+    first = mutations._tried(campaign, "kernel", None, None)
+    killed = replace(first, verdicts=tuple(replace(verdict, outcome="killed") for verdict in first.verdicts))
+    assert mutations._tried(campaign, "kernel", None, killed) is killed
+    monkeypatch.setattr(subject, "sites", lambda: [replace(site, code=site.code + "\ns_nop 1") for site in _Unbreakable().sites()])
+    assert {verdict.outcome for verdict in mutations._tried(campaign, "kernel", None, killed).verdicts} == {"survived"}
+
+
 def test_a_log_whose_last_line_was_cut_off_is_gone_on_with(tmp_path: Path) -> None:
     log, one = tmp_path / "log.jsonl", verdict_log.KernelVerdicts("kernel", (), 1.0)
     verdict_log.append(log, one)
