@@ -121,10 +121,10 @@ WARPGROUPS = {
         3, Variant({"k": 32}), _BEYOND, m=136, n=80, k=208, block_m=128, block_n=64, block_k=64, num_warps=4,
     ),
     "warpgroup_descriptors": Configuration("descriptor_matmul", {"k": 304}, (Variant({"k": 16}),)),
-    # The diagonal cuts two tiles of 64 keys where rows begin within one: both loops go round.
+    # Whole blocks of keys and one that is cut: three and one, none and one, one and one, two and one.
     "warpgroup_attention": _attention(
-        Variant({"queries": 71, "keys": 100}), Variant({"queries": 40, "keys": 40}),
-        queries=71, keys=200, head_size=64, block_m=64, block_n=64, num_warps=4, causal=True,
+        Variant({"keys": 40}), Variant({"keys": 100}), Variant({"keys": 152}),
+        queries=71, keys=200, head_size=64, block_m=64, block_n=64, num_warps=4, causal=False,
     ),
 }
 

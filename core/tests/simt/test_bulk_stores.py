@@ -109,32 +109,37 @@ def test_an_array_that_something_else_accesses_is_stored_by_lanes(kind: str, dis
 
 
 @tilefw.jit
-def tiles(a, b, out, count, first, step, rows, B: tl.constexpr):
+def tiles(a, b, out, count, first, step, rows, B: tl.constexpr, HALVES: tl.constexpr, OWN: tl.constexpr):
     lines, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
     described = tl.make_tensor_descriptor(out, [rows, B], [B, 1], [B, B])
-    for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+    for tile in range(tl.program_id(0) if OWN else 0, count, tl.num_programs(0)):
         total = tl.dot(tl.load(a + (tile * B + lines) * B + columns), tl.load(b + lines * B + columns))
         described.store([first + tile * step, 0], total.to(tl.float16))
+        if HALVES:
+            described.store([first + tile * step + B // 2, 0], (total + 1).to(tl.float16))
 
 
-def _of_tiles(chip: ChipDescription = STORING) -> tuple[FuncOp, LaneMachine]:
+def _of_tiles(chip: ChipDescription = STORING, halves: bool = False, own: bool = True) -> tuple[FuncOp, LaneMachine]:
     signature = {"a": "*fp16:16", "b": "*fp16:16", "out": "*fp16:16", **dict.fromkeys(("count", "first", "step", "rows"), "i32")}
-    module, machine = build_module(tiles, signature, {"B": 32}), LaneMachine(chip, 4, disjoint=True)
+    module = build_module(tiles, signature, {"B": 32, "HALVES": halves, "OWN": own})
+    machine = LaneMachine(chip, 4, disjoint=True)
     PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     return function, machine
 
 
-def _run_tiles(function: FuncOp, machine: LaneMachine, first: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+def _run_tiles(
+    function: FuncOp, machine: LaneMachine, first: int, step: int, halves: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """The array that five tiles were stored to, one after the other and one over the other, and what it should be."""
     rng, rows = np.random.default_rng(3), 100
     a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((5 * 32, 32), (32, 32)))
     out = np.zeros((rows, 32), np.float16)
     expected, products = out.copy(), (a.astype(np.float32) @ b).astype(np.float16)
-    for tile in range(5):
-        at = np.arange(32) + first + tile * step
+    for tile, half in np.ndindex(5, 2 if halves else 1):
+        at = np.arange(32) + first + tile * step + half * 16
         inside = (at >= 0) & (at < rows)
-        expected[at[inside]] = products[tile * 32 : tile * 32 + 32][inside]
+        expected[at[inside]] = products[tile * 32 : tile * 32 + 32][inside] + np.float16(half)
     run(function, [a, b, out, 5, first, step, rows], (1, 1, 1), machine)
     return out, expected
 
@@ -146,6 +151,13 @@ def test_tiles_of_a_loop_go_out_one_after_the_other(first: int, step: int) -> No
     loop = next(op for op in nested_ops(function) if isinstance(op, ForOp))
     assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(loop))
     np.testing.assert_array_equal(*_run_tiles(function, machine, first, step))
+
+
+def test_several_blocks_of_an_iteration_go_out_from_one_buffer() -> None:
+    function, machine = _of_tiles(halves=True)
+    stores = [op for op in nested_ops(function) if isinstance(op, lane.BulkStoreOp)]
+    assert len(stores) == 2 * len({op.buffer for op in stores}) == 2
+    np.testing.assert_array_equal(*_run_tiles(function, machine, -20, 24, halves=True))
 
 
 @pytest.mark.parametrize("removed", [lane.FenceViewOp, lane.BulkStoreWaitOp], ids=["fence", "wait"])
@@ -160,9 +172,12 @@ def test_a_loop_waits_before_the_next_store_and_behind_the_last(removed: type) -
             _run_tiles(function, machine, 0, 32)
 
 
-@pytest.mark.parametrize(("together", "engine"), [(1 << 20, True), (14 << 10, False)], ids=["room for all", "room for two"])
-def test_no_buffer_takes_the_room_of_a_workgroup(together: int, engine: bool) -> None:
+@pytest.mark.parametrize(
+    ("together", "own", "engine"), [(1 << 20, False, True), (14 << 10, False, False), (14 << 10, True, True)],
+    ids=["room for all", "room for two", "one program a processor"],
+)
+def test_no_buffer_takes_the_room_of_a_workgroup(together: int, own: bool, engine: bool) -> None:
     """Eight workgroups have registers on a processor; of 14 KiB two have their operands, and one would have the buffer besides."""
     chip = replace(STORING, registers=64, processor_registers=1 << 16, processor_shared_bytes=together)
-    function, _ = _of_tiles(chip)
+    function, _ = _of_tiles(chip, own=own)
     assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(function)) == engine

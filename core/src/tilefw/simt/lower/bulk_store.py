@@ -10,7 +10,9 @@ that one.
 Behind all loops the buffer has bytes that are free by then, and the thread waits right behind its store. In a loop, that of a
 persistent kernel, it waits before the next one: the engine works beside what comes between. Then
 
-- the buffer lasts through the loop beside the loop's own. It must not take the room of a workgroup beside this one (`_has_room`);
+- the buffer lasts through the loop beside the loop's own, and serves all blocks of one array that an iteration stores. It must not
+  take the room of a workgroup beside this one (`_has_room`), of which a loop over tiles has none: it begins with the program's
+  own, as launches of one program a processor have it;
 - blocks may lie over each other. So the wait is until the engine has written, and what lanes store in the branch, in another view
   of the array, stands behind that and before a fence.
 """
@@ -35,9 +37,10 @@ from tilefw.simt.lower import fragment_load, fragment_store, memory, shared
 from tilefw.simt.lower.context import LoweringContext
 from tilefw.simt.lower.described_array import BlockArray, engine_of, stored_array_of, uncertain
 from tilefw.simt.lower.fragment_load import FragmentRead
+from tilefw.simt.lower.unseen_stores import beside
 from tilefw.tile import types
 from tilefw.tile.dialect.base import integer_attr, string_attr
-from tilefw.tile.dialect.ops import StoreBlockOp
+from tilefw.tile.dialect.ops import ProgramIdOp, StoreBlockOp
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, HandOverOp
 from tilefw.tile.nested_ops import nested_ops
 
@@ -54,64 +57,91 @@ class _Staging:
     stores: FragmentRead
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """The layout of the value, the array that it goes to, and how it is put down for the engine."""
+
+    layout: LinearLayout
+    array: BlockArray
+    staging: _Staging
+
+
 def store_block(context: LoweringContext, op: StoreBlockOp) -> None:
-    """By the engine where that pays, else by lanes."""
-    engine, layout = engine_of(context.machine, op), context.assignment.layouts[op]
-    array = None
-    if engine is not None and engine.stores and not layout.copies:
-        array = stored_array_of(context.function, context.facts, op, engine)
-    staging = None if array is None or engine is None else _staging(context, op, array, layout, engine)
-    accesses = layout.registers // context.assignment.accesses.access_width(op, layout)
-    looped = isinstance(op.parent_op(), ForOp)
-    pays = staging is not None and len(staging.stores.constants) * _GAIN <= accesses
-    if array is None or staging is None or not pays or (looped and not _has_room(context, op)):
+    """By the engine where that pays, else by lanes; of several to one array in a loop all or none."""
+    looped, plan = isinstance(op.parent_op(), ForOp), _plan(context, op)
+    if plan is None or not all(_plan(context, other) for other in beside(op)) or (looped and not _has_room(context, op)):
         memory.store_block(context, op)
     elif looped:
-        _store_again_and_again(context, op, layout, array, staging)
+        _store_again_and_again(context, op, plan)
     elif offsets := uncertain(op):
         _branch(
-            context, _all_upwards(context, offsets), lambda: _store(context, op, layout, array, staging),
-            lambda: memory.store_block(context, op),
+            context, _all_upwards(context, offsets), lambda: _store(context, op, plan), lambda: memory.store_block(context, op)
         )
     else:
-        _store(context, op, layout, array, staging)
+        _store(context, op, plan)
+
+
+def _plan(context: LoweringContext, op: StoreBlockOp) -> _Plan | None:
+    """How an engine stores a block; None where lanes do."""
+    engine, layout = engine_of(context.machine, op), context.assignment.layouts[op]
+    if engine is None or not engine.stores or layout.copies:
+        return None
+    array = stored_array_of(context.function, context.facts, op, engine)
+    staging = None if array is None else _staging(context, op, array, layout, engine)
+    accesses = layout.registers // context.assignment.accesses.access_width(op, layout)
+    if array is None or staging is None or len(staging.stores.constants) * _GAIN > accesses:
+        return None
+    return _Plan(layout, array, staging)
 
 
 def finish(context: LoweringContext) -> None:
     """Before the function ends the engine has read what it was to store in loops."""
-    for buffer in context.stores_in_loops:
-        _wait(context, _first_thread(context), buffer, written=False)
+    for buffer in context.stores_in_loops.values():
+        _wait(context, _first_thread(context), buffer.id, written=False)
 
 
 def _has_room(context: LoweringContext, op: StoreBlockOp) -> bool:
-    """Whether as many workgroups are side by side on a processor with the buffer as without: of a divided program there is one."""
-    machine = context.machine
-    inside = nested_ops(context.function)
+    """Whether there is a buffer, or room for it, with which as many workgroups are side by side on a processor as without: of a
+    divided program, and of one that goes over tiles, there is one."""
+    if _key(op) in context.stores_in_loops:
+        return True
+    machine, inside = context.machine, nested_ops(context.function)
     taken = _BESIDE + sum(shared.bytes_of(alloc) for alloc in inside if isinstance(alloc, AllocSharedOp))
-    total = taken + _bytes(op.value.type) + sum(context.stores_in_loops.values())
+    total = taken + _bytes(op.value.type) + sum(buffer.bytes for buffer in context.stores_in_loops.values())
     if total > machine.chip.shared_bytes:
         return False
-    divided = any(isinstance(op, HandOverOp) for op in inside)
-    return divided or machine.side_by_side(total) == machine.side_by_side(taken)
+    alone = any(isinstance(op, HandOverOp) for op in inside) or _goes_over_tiles(op)
+    return alone or machine.side_by_side(total) == machine.side_by_side(taken)
+
+
+def _goes_over_tiles(op: StoreBlockOp) -> bool:
+    """Whether a loop begins with the number of the program."""
+    loop = op.parent_op()
+    return isinstance(loop, ForOp) and isinstance(loop.lb.owner, ProgramIdOp)
+
+
+def _key(op: StoreBlockOp) -> tuple[Block, SSAValue, Attribute]:
+    """What stores that share a buffer have in common."""
+    assert op.parent is not None
+    return op.parent, op.base, op.value.type
 
 
 def _bytes(type: Attribute) -> int:
     return math.prod(types.shape_of(type)) * types.dtype_of(type).storage_bits // 8
 
 
-def _store_again_and_again(
-    context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging
-) -> None:
+def _store_again_and_again(context: LoweringContext, op: StoreBlockOp, plan: _Plan) -> None:
     """In a loop: the engine has written the block before when a thread does anything with this one."""
     builder, first = context.builder, _first_thread(context)
-    outer = builder.enter(context.entry)
-    buffer = _alloc(context, op, staging)
-    builder.leave(outer)
-    context.stores_in_loops[buffer.id] = buffer.bytes
+    buffer = context.stores_in_loops.get(_key(op))
+    if buffer is None:
+        outer = builder.enter(context.entry)
+        buffer = context.stores_in_loops[_key(op)] = _alloc(context, op, plan.staging)
+        builder.leave(outer)
     _wait(context, first, buffer.id, written=True)
 
     def by_engine() -> None:
-        _start(context, op, layout, array, staging, buffer)
+        _start(context, op, plan, buffer)
 
     def by_lanes() -> None:
         builder.insert(lane.BarrierOp.create())
@@ -164,9 +194,9 @@ def _staging(
     return None
 
 
-def _store(context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging) -> None:
-    buffer = _alloc(context, op, staging)
-    when = _start(context, op, layout, array, staging, buffer)
+def _store(context: LoweringContext, op: StoreBlockOp, plan: _Plan) -> None:
+    buffer = _alloc(context, op, plan.staging)
+    when = _start(context, op, plan, buffer)
     _wait(context, when, buffer.id, written=False)
 
 
@@ -185,10 +215,9 @@ def _wait(context: LoweringContext, when: SSAValue, buffer: int, written: bool) 
     context.builder.insert(lane.BulkStoreWaitOp.create(operands=[when], properties=properties))
 
 
-def _start(
-    context: LoweringContext, op: StoreBlockOp, layout: LinearLayout, array: BlockArray, staging: _Staging, buffer: lane.AllocOp
-) -> SSAValue:
+def _start(context: LoweringContext, op: StoreBlockOp, plan: _Plan, buffer: lane.AllocOp) -> SSAValue:
     """Fill the buffer, and have one thread start the stores; for whom."""
+    layout, array, staging = plan.layout, plan.array, plan.staging
     builder, engine, dtype = context.builder, context.machine.chip.copy_engine, types.dtype_of(op.value.type)
     assert engine is not None
     shape, size, fast = types.shape_of(op.value.type), dtype.storage_bits // 8, array.order[0]

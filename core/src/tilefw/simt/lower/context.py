@@ -3,7 +3,7 @@
 `builder` makes lane IR, `address` indices and addresses, `offsets` accesses from uniform bases (None for a chip without them);
 `scalars` maps tile-level scalars to lane values, `tiles` pairs of a tile and a layout; `steps` reads an operand of a dot k step by
 k step; `descriptors` are the hidden arguments that tell copy engines of arrays. `views` has each shared buffer or slot by its
-tile-level value; `stores_in_loops` are the bytes of allocations from which an engine stores in loops. `offset_ops` are the tile ops
+tile-level value; `stores_in_loops` are the buffers from which an engine stores in loops. `offset_ops` are the tile ops
 that compute offsets.
 """
 
@@ -64,7 +64,7 @@ class LoweringContext:
         self.steps: dict[SSAValue, Callable[[int], SSAValue]] = {}
         self.views: dict[SSAValue, SharedView] = {}
         self.descriptors: dict[str, SSAValue] = {}
-        self.stores_in_loops: dict[int, int] = {}
+        self.stores_in_loops: dict[object, lane.AllocOp] = {}
         self._deals: dict[object, int] = {}
         self.entry = Block()  # of the function that is made
         self.builder = LaneBuilder(self.entry, function.location)

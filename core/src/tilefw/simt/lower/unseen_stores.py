@@ -38,9 +38,9 @@ def may_miss_stores(function: FuncOp, copy: Operation, base: SSAValue, disjoint:
 
 
 def stores_alone(function: FuncOp, store: ops.StoreBlockOp, disjoint: bool) -> bool:
-    """Whether nothing but `store`, which stands in counted loops alone, accesses the array: an engine writes it in its own view,
-    some time before the kernel is over, and no fence orders that with other accesses. Reads of other arguments that may overlap
-    come before it."""
+    """Whether nothing but `store`, which stands in counted loops alone, and those beside it accesses the array: an engine writes it
+    in its own view, some time before the kernel is over, and no fence orders that with other accesses. Reads of other arguments
+    that may overlap come before it."""
     roots, inside = arguments_of(store.base), nested_ops(function)
     outermost: Operation = store
     while isinstance(around := outermost.parent_op(), ForOp):
@@ -48,12 +48,22 @@ def stores_alone(function: FuncOp, store: ops.StoreBlockOp, disjoint: bool) -> b
     if roots is None or around is not function or any(_orders_programs(op) for op in inside):
         return False
     behind = set(inside[inside.index(outermost) + (outermost is store) :])
+    own = {store, *beside(store)}
     for op in inside:
-        for pointer in () if op is store else (*_stored_through(op), *_loaded_through(op)):
+        for pointer in () if op in own else (*_stored_through(op), *_loaded_through(op)):
             found = arguments_of(pointer)
             if found is None or not roots.isdisjoint(found) or (not disjoint and (op in behind or _stored_through(op))):
                 return False
     return True
+
+
+def beside(store: ops.StoreBlockOp) -> list[ops.StoreBlockOp]:
+    """The other stores of such blocks to the array in the same iteration of a loop: an engine makes them one after the other."""
+    block = store.parent
+    if block is None or not isinstance(store.parent_op(), ForOp):
+        return []
+    found = [op for op in block.ops if isinstance(op, ops.StoreBlockOp) and op is not store]
+    return [op for op in found if op.base is store.base and op.value.type == store.value.type]
 
 
 def _acquires(op: Operation) -> bool:
