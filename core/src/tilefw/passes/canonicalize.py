@@ -1,6 +1,7 @@
 """Canonical form: folds and identities of the table, splats moved outward, casts combined, masks and branches decided.
 
-One forward walk, repeated while something changed: no pattern driver, whose cost an op is several times the folding.
+One forward walk, which goes back to what stands where an op was changed: no pattern driver, whose cost an op is several times the
+folding. Rules look at an op and at what its operands are made of, all of which stands before it and is settled by then.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from tilefw.passes import shape_rules
-from tilefw.passes.dce import is_dead
+from tilefw.passes.dce import erase_dead
 from tilefw.passes.fold import constant_of, fold
 from tilefw.passes.rewriting import erase, exchange, insert, replace
 from tilefw.tile import types
@@ -25,8 +26,6 @@ from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 
-_ROUNDS = 8  # each round needs a change of the one before; real kernels end in two or three
-
 
 class CanonicalizePass(ModulePass):
     """Folds constants, simplifies ops, and drops what became dead."""
@@ -34,33 +33,27 @@ class CanonicalizePass(ModulePass):
     name = "canonicalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for _ in range(_ROUNDS):
-            if not _walk(op):
-                return
+        erase_dead(op)  # which would be a use of what it reads, and rules ask whether there are others
+        _walk(op)
+        erase_dead(op)
 
 
-def _walk(root: Operation) -> bool:
-    changed = False
+def _walk(root: Operation) -> None:
     for region in root.regions:
         for block in region.blocks:
-            changed |= _walk_block(block)
-    return changed
+            _walk_block(block)
 
 
-def _walk_block(block: Block) -> bool:
-    changed = False
+def _walk_block(block: Block) -> None:
     op = block.first_op
     while op is not None:
-        following = op.next_op
+        before = op.prev_op
         if op.regions:
-            changed |= _walk(op)
-        if is_dead(op):
-            erase(op)
-            changed = True
+            _walk(op)
+        if not _simplify(op):
+            op = op.next_op
         else:
-            changed |= _simplify(op)
-        op = following
-    return changed
+            op = block.first_op if before is None else before.next_op
 
 
 def _simplify(op: Operation) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilefw.api.dtypes import DType
 from tilefw.tile import numbers, types
@@ -28,9 +28,8 @@ _BOOL = DType("int1", "uint", 1, "i1", "bool")
 
 def constant_of(value: SSAValue) -> Literal | None:
     """The number that a value is, as a scalar or in every element; None when it is not a constant."""
-    if isinstance(value, OpResult) and isinstance(value.op, ops.ConstantOp):
-        return value.op.value
-    return None
+    owner = value.owner
+    return owner.value if isinstance(owner, ops.ConstantOp) else None
 
 
 def fold(op: Operation) -> Folded | None:

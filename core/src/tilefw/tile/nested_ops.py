@@ -22,4 +22,4 @@ def _add(op: Operation, found: list[Operation]) -> None:
                     _add(inner, found)
                 else:
                     found.append(inner)
-                inner = inner.next_op
+                inner = inner._next_op  # without the call of a property, for each op of each look

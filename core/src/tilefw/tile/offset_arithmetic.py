@@ -69,9 +69,7 @@ def _feeding(pending: list[SSAValue], through_regions: bool = True) -> set[Opera
 
 
 def _sources(value: SSAValue, found: set[Operation]) -> list[SSAValue]:
-    if not isinstance(value, OpResult):
-        return []
-    op = value.op
+    op = value.owner
     if isinstance(op, ElementwiseOp) and op.row.name in _LINEAR:
         found.add(op)
         return list(op.operands)

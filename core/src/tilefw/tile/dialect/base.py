@@ -61,6 +61,12 @@ class LeanResult(OpResult):
 _VALUES = frozenset({LeanResult, OpResult, BlockArgument})
 
 
+class LeanValues(SSAValues):
+    """Values that are taken by their index as from any tuple; xDSL's asks first if it is one."""
+
+    __getitem__ = tuple.__getitem__  # type: ignore[assignment]
+
+
 class LeanOp(Operation, metaclass=OpClass):
     """An op of ours. xDSL's constructor sets what most ops do not have through properties, which takes twice as long."""
 
@@ -73,11 +79,11 @@ class LeanOp(Operation, metaclass=OpClass):
         location: LocationAttr | None = None, successors: Sequence[Block] = (), regions: Sequence[Region] = (),
     ) -> None:
         if operands:
-            self._operands = SSAValues(operands)
+            self._operands = LeanValues(operands)
             self._operand_uses = tuple([Use(self, index) for index in range(len(operands))])
             for operand, use in zip(operands, self._operand_uses, strict=True):
                 operand.add_use(use)
-        self.results = SSAValues([LeanResult(type, self, index) for index, type in enumerate(result_types)])
+        self.results = LeanValues([LeanResult(type, self, index) for index, type in enumerate(result_types)])
         self.properties = dict(properties)
         self.attributes = dict(attributes)
         self.location = UNKNOWN_LOC if location is None else location
