@@ -134,3 +134,17 @@ def test_a_part_of_constants_that_is_not_in_its_team_is_refused():
     with pytest.raises(tilefw.CompileError, match="has member 3 of it, and the team has 3") as caught:
         node.launch(part_beyond_its_team, (1,), node.zeros((1,), "int32"))
     assert caught.value.code == "TFW0878"
+
+
+@tilefw.jit
+def meet_and_look(words, x_ptr, seen_ptr):
+    tl.store(x_ptr, tld.rank() + 1)
+    tld.barrier(words)
+    tl.store(seen_ptr, tld.load(x_ptr, tld.num_ranks() - 1 - tld.rank()))
+
+
+def test_more_ranks_than_are_signalled_at_once_meet():
+    node = tilefw.node("nvidia-sm80", 34)  # of 32 at once
+    words, x, seen = (node.zeros((extent,), kind) for extent, kind in ((2, "int64"), (1, "int32"), (1, "int32")))
+    node.launch(meet_and_look, (1,), words, x, seen, num_warps=1, checks="default,races")
+    assert [seen[rank].item() for rank in node.ranks] == [34 - rank for rank in node.ranks]
