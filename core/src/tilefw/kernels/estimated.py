@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from tilefw.runtime.compilation import options
 from tilefw.runtime.estimates import Estimates
 from tilefw.runtime.plugins.loader import Target
 from tilefw.timing.estimate.estimated_time import Estimate
+from tilefw.timing.estimate.program_parts import ProgramWork
 
 LAUNCH_KEYWORDS = ("num_warps", "num_stages")
 """Parameters of library kernels that are keywords of their launches, and nothing else."""
@@ -62,6 +63,11 @@ class KernelEstimates:
     def there(self) -> bool:
         """Whether the target has estimates."""
         return self._estimates.there
+
+    @property
+    def works(self) -> Sequence[ProgramWork]:
+        """The programs that were estimated so far, by their work."""
+        return self._estimates.works
 
     def __call__(self, configuration: Mapping[str, Any]) -> Estimate:
         """The estimate with a configuration. Raises as the front end does."""

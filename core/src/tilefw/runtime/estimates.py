@@ -56,6 +56,11 @@ class Estimates:
         """Whether the target's model of time tells what estimates need, and the target has lanes."""
         return has_estimates(self.target)
 
+    @property
+    def works(self) -> tuple[ProgramWork, ...]:
+        """The programs that were estimated so far, by their work."""
+        return tuple(self._work.values())
+
     def of(
         self, source: ModuleSource, request: CompileOptions, values: Mapping[str, Any], grid: tuple[int, int, int]
     ) -> Estimate:

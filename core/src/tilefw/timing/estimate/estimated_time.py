@@ -13,7 +13,8 @@ from tilefw.timing.estimate.program_parts import ProgramWork
 from tilefw.timing.launch_time import Residency
 
 _BASE_REGISTERS = 24
-"""Of a lane, beside its tiles: addresses, counters, masks."""
+"""Of a lane, beside its tiles: addresses, counters, masks. An assumption: `bench/estimate_counts.md` has what assemblers give
+compiled kernels, which is less by the median, as they keep fewer tiles than tile IR has alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +87,5 @@ def _beyond(chip: ChipTiming, work: ProgramWork, found: MachineWork, spread: Res
 
 
 def _together(times: Iterable[float]) -> float:
-    """Units that work side by side, and get in each other's way where several are busy."""
+    """Units that work side by side, and get in each other's way where several are busy. The power is an assumption."""
     return sum(time**6 for time in times) ** (1 / 6)
