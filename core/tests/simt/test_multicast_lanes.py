@@ -68,7 +68,7 @@ def launched(kernel: Any, dtype: str, op: str, chip: ChipDescription, serves: bo
     bases = tuple(BUFFER + rank * heaps[0].nbytes for rank in range(RANKS))
     words = np.zeros(IN_FRONT + HEAP_BASES + RANKS, np.int64)
     words[IN_FRONT + MULTICAST_BASE], words[IN_FRONT + NUM_RANKS], words[IN_FRONT + HEAP_BASES :] = WINDOW, RANKS, bases
-    function, machine = lowered(kernel, {"int32": "*i32", "float32": "*fp32"}[dtype], op, chip, serves)
+    function, machine = lowered(kernel, {"int32": "*i32", "float32": "*fp32", "float16": "*fp16"}[dtype], op, chip, serves)
     multicast = [one for one in function.walk() if isinstance(one, lane.AtomicOp) and one.kind in lane.MULTICAST_KINDS]
     assert bool(multicast) == serves
     after = heaps.copy(), out.copy()
@@ -99,6 +99,16 @@ def test_a_store_and_an_update_reach_each_copy_once(chip: ChipDescription, serve
     assert (after[:, :50] == given[:50]).all() and (after[:, 50:] == heaps[:, 50:]).all() and (out == given).all()
     heaps, given, after, out = launched(update, "int32", "add", chip, serves)
     assert (after[:, :50] == heaps[:, :50] + given[:50]).all() and (after[:, 50:] == heaps[:, 50:]).all() and (out == given).all()
+
+
+def test_sums_of_halves_are_of_pairs_where_they_lie_so() -> None:
+    """What lies so is an array of the compiler's knowledge: 64 elements of which all are there, and 50 of which nobody knows."""
+    heaps, given, after, out = launched(combine, "float16", "add", WIDE, True)
+    np.testing.assert_allclose(out[:50], heaps[:, :50].astype(np.float64).sum(axis=0), atol=2e-2)
+    assert (out[50:] == 7).all()
+    heaps, given, after, out = launched(update, "float16", "add", WIDE, True)
+    np.testing.assert_allclose(after[:, :50], heaps[:, :50] + given[:50], atol=2e-2)
+    assert (after[:, 50:] == heaps[:, 50:]).all()
 
 
 @SERVED

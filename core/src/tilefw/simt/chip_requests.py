@@ -106,9 +106,10 @@ class AtomicAccess:
     `kind` is one of tile IR's (`add`, `maxs`, `xchg`, …) or `cas`, whose operands are what is expected and what takes its place;
     or `load`, without an operand: a read that sees what other workgroups' atomics wrote. Of the kinds `multicast_store`,
     `multicast_<kind>` and `multicast_load_<kind>`, the last without an operand, the address stands for all ranks' copies, and
-    `type` is that of the elements. Else it is `i16`, `i32` or `i64`, of `add` also `f16`, `bf16`, `f32`, `f64` and, of two in a
-    register, `f16x2`, `bf16x2`. `result` gets what was there; None where nobody asks; where `predicate` is false it stays. Order
-    and scope are those of `tilefw.tile.dialect.atomic_ops`.
+    `type` is that of the elements; sums of floats of 16 bits are of pairs, for one element of the word around it. Else it is `i16`,
+    `i32` or `i64`, of `add` also `f16`, `bf16`, `f32`, `f64` and, of two in a register, `f16x2`, `bf16x2`. `result` gets what was
+    there; None where nobody asks; where `predicate` is false it stays. Order and scope are those of
+    `tilefw.tile.dialect.atomic_ops`.
     """
 
     kind: str

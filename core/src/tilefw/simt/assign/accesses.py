@@ -22,6 +22,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicOp, AtomicRmwOp
 from tilefw.tile.dialect.block_ops import BlockAccess
 from tilefw.tile.dialect.copy_ops import CopyBlockOp, CopyOp
+from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.text.source_location import place_of
 
 SECTOR_BYTES = 32
@@ -123,13 +124,17 @@ class Accesses:
         return best
 
     def needs(self, op: AccessOp, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
-        """The tiles that an access in `layout` needs, each with its layout: addresses and mask at each access's first element."""
+        """The tiles that an access in `layout` needs, each with its layout: addresses and mask at each access's first element. What
+        chooses between the loaded and another value is the mask of each."""
         firsts = layout
         if not isinstance(op, BlockAccess):
             firsts = first_elements(layout, self.access_width(op, layout))
         once = (op.pointer, op.offsets, op.mask) if not isinstance(op, BlockAccess) else ()
         tiles = [v for v in op.operands if types.is_tile(v.type)]
-        return [(v, firsts if any(v is o for o in once) else layout) for v in tiles]
+        chosen: list[tuple[SSAValue, LinearLayout]] = []
+        if isinstance(op, MulticastOp) and op.mask is not None and types.is_tile(op.mask.type) and firsts != layout:
+            chosen = [(op.mask, layout)]
+        return [*((v, firsts if any(v is o for o in once) else layout) for v in tiles), *chosen]
 
     def access_width(self, op: AccessOp, layout: LinearLayout, limited: int | None = None) -> int:
         """How many elements one access takes, of a block whose accesses check the bound of dim `limited` by themselves. Raises
@@ -266,7 +271,10 @@ def _block_width(op: BlockAccess, dim: int, facts: LaneFacts, chip: ChipDescript
 
 def _atomic_width(op: AtomicOp, dim: int, facts: LaneFacts) -> int:
     """Each element is an access of its own but for sums of 16-bit floats, of which chips add the two of an aligned word at once."""
-    if not isinstance(op, AtomicRmwOp) or op.kind != "add" or types.element_of(op.value.type) not in FLOATS_THAT_PAIR:
+    element = types.element_of(op.value.type)
+    if not isinstance(op, AtomicRmwOp | MulticastOp) or op.kind != "add" or element not in FLOATS_THAT_PAIR:
+        return 1
+    if isinstance(op, MulticastOp) and op.action == "store":
         return 1
     return min(2, facts.width(op, dim, _WORD_BYTES, _WORD_BYTES))
 

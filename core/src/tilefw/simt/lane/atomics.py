@@ -15,6 +15,7 @@ MULTICAST_LOADS = {f"multicast_load_{kind}": kind for kind in _REDUCTIONS}
 MULTICAST_KINDS = frozenset({"multicast_store", *MULTICAST_LOADS, *(f"multicast_{kind}" for kind in _REDUCTIONS)})
 """Kinds whose address stands for all ranks' copies. A load has its value where the mask is off; the others have no result."""
 FLOATS_THAT_PAIR = (types.f16, types.bf16)  # two of them are one word, which chips add to at once
+KINDS_THAT_PAIR = frozenset({"add", "multicast_add", "multicast_load_add"})
 
 
 class AtomicOp(Ordered, AccessOp):
@@ -93,7 +94,7 @@ class AtomicOp(Ordered, AccessOp):
         n, width = types.shape_of(self.accessed), self.width
         if len(n) != 1 or len(self.slots) * width != n[0]:
             return f"{len(self.slots)} accesses of {width} elements are not {self.accessed}"
-        if width == 1 or (width == 2 and self.kind == "add" and types.element_of(self.accessed) in FLOATS_THAT_PAIR):
+        if width == 1 or (width == 2 and self.kind in KINDS_THAT_PAIR and types.element_of(self.accessed) in FLOATS_THAT_PAIR):
             return None
         return f"{width} elements of {types.element_of(self.accessed)} are not an atomic access of the kind {self.kind}"
 

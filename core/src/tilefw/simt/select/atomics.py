@@ -151,7 +151,8 @@ class AtomicSelection:
         if f"{request.kind}.{request.type}" not in self.chip.atomics and f"{request.kind}.{pair}" in self.chip.atomics:
             half = half_of(self.code, self.chip, request)
             where = {"address": half.address, "immediate": half.immediate}
-            sums = replace(request, type=pair, bits=2 * request.bits, operands=(half.sum_operand(),), **where)
+            operands = () if request.kind in lane.MULTICAST_LOADS else (half.sum_operand(),)
+            sums = replace(request, type=pair, bits=2 * request.bits, operands=operands, **where)
             return self._made(op, sums, [(request.kind, request.predicate)], half)
         signs = self._by_sign(request) if request.kind in BY_SIGN else [(request.kind, request.predicate)]
         served = all(f"{kind}.{request.type}" in self.chip.atomics for kind, _ in signs)

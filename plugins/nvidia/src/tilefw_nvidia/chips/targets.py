@@ -8,15 +8,15 @@ from tilefw.api import SIMT_CAPABILITIES, TargetInfo, TritonNames
 from tilefw_nvidia.chips import Chip, chips
 
 _MULTIMEM_SINCE = 90  # PTX ISA, "multimem.ld_reduce, multimem.st, multimem.red": Target ISA Notes
-_WORDS, _FLOATS = ("int32", "int64"), ("fp32", "fp64")
+_WORDS, _HALVES, _FLOATS = ("int32", "int64"), ("fp16", "bf16"), ("fp32", "fp64")
 
 
 def _multimem(chip: Chip) -> frozenset[str]:
-    """The accesses of all ranks' copies that the chip makes through multimem addresses. Floats of 16 bits go by pairs there, and
-    those of 32 and 64 bits are only added up: core makes loops of the others."""
+    """The accesses of all ranks' copies that the chip makes through multimem addresses. Floats are only added up, those of 16 bits
+    by pairs, of which a store would write both: core makes loops of the others."""
     if chip.architecture.number < _MULTIMEM_SINCE:
         return frozenset()
-    combined = [("add", (*_WORDS, *_FLOATS)), *((kind, _WORDS) for kind in ("max", "min", "and", "or", "xor"))]
+    combined = [("add", (*_WORDS, *_HALVES, *_FLOATS)), *((kind, _WORDS) for kind in ("max", "min", "and", "or", "xor"))]
     return frozenset({
         *(f"multicast.store.{name}" for name in (*_WORDS, *_FLOATS)),
         *(f"multicast.{load}{kind}.{name}" for load in ("load.", "") for kind, names in combined for name in names),

@@ -35,9 +35,12 @@ _COMBINED = {
     },
     "add.f32": "add.f32", "add.f64": "add.f64",
 }
+_PAIRS = ("f16x2", "bf16x2")  # added up in fp32, and rounded once: the results of other orders differ by no more
 _MULTIMEM = {
     **{f"multicast_load_{key}": f"multimem.ld_reduce.{{order}}.{{scope}}.global.{form}" for key, form in _COMBINED.items()},
     **{f"multicast_{key}": f"multimem.red.{{order}}.{{scope}}.global.{form}" for key, form in _COMBINED.items()},
+    **{f"multicast_load_add.{pair}": f"multimem.ld_reduce.{{order}}.{{scope}}.global.add.acc::f32.{pair}" for pair in _PAIRS},
+    **{f"multicast_add.{pair}": f"multimem.red.{{order}}.{{scope}}.global.add.{pair}" for pair in _PAIRS},
     **{f"multicast_store.{t}": f"multimem.st.{{order}}.{{scope}}.global.{form}" for t, form in (
         ("i32", "b32"), ("i64", "b64"), ("f32", "f32"), ("f64", "f64"),
     )},
@@ -54,7 +57,7 @@ def served(chip: Chip) -> frozenset[str]:
     return frozenset({*operations, *_LOADS, *spread})
 
 
-_FORMS = {"i16": "e16", "f16": "e16", "i32": "w32", "f32": "w32", "f16x2": "w32", "i64": "w64", "f64": "w64"}
+_FORMS = {"i16": "e16", "f16": "e16", "i32": "w32", "f32": "w32", "f16x2": "w32", "bf16x2": "w32", "i64": "w64", "f64": "w64"}
 _MOVES = {"e16": "mov.b16", "w32": "mov.b32", "w64": "mov.b64"}
 
 
