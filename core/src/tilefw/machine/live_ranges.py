@@ -30,8 +30,10 @@ class LivePart:
         """The segments as bits, the lowest bit for the point at which the first segment begins: most values live shortly, so that
         these are few bits. They are made when first asked for, as functions that spill need none."""
         if not self._points:
-            begin = self.segments[0][0]
-            self._points = sum((1 << end - begin) - (1 << start - begin) for start, end in self.segments)
+            begin, end = self.segments[0]
+            self._points = (1 << end - begin) - 1
+            for start, end in self.segments[1:]:  # most have one alone
+                self._points |= (1 << end - begin) - (1 << start - begin)
         return self._points
 
 

@@ -157,7 +157,7 @@ class Values:
         if isinstance(op, lane.ShuffleOp) and len(op.operands) == 2:
             lanes = op.operands[1]
             return [(op.operands[0], chunk), (lanes, chunk if self.vectors[lanes].n > 1 else 0)]
-        return [(v, chunk) for v in op.operands]
+        return [(v, chunk) for v in op._operands]
 
     def make(self, vector: LaneVector, chunk: int) -> RegisterPiece:
         """Select one chunk of a postponed vector, whose needs are met."""
@@ -241,8 +241,8 @@ class Values:
         return chip.unpack(code, bits, chip.shuffle(code, mode, chip.pack(code, bits, [element]), lanes), 1)[0]
 
     def _elementwise(self, op: ElementwiseOp, vector: LaneVector, chunk: int) -> RegisterPiece:
-        operands = list(op.operands)
-        row, source = op.row, self.vectors[operands[op.row.typed_by]]
+        operands, row = op._operands, op.row
+        source = self.vectors[operands[row.typed_by]]
         name = row.name + ("_rtz" if op.rounding == "rtz" else "")
         if name == "ptr_to_int" or (name in ("bitcast", "int_to_ptr") and source.per_register == vector.per_register):
             return self._renamed(operands[0], vector, chunk)
