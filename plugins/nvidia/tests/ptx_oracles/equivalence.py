@@ -95,7 +95,7 @@ def proof(ptx: str, site: Site) -> str:
         return same_value(ptx, site)
     if site.kind == "phase":
         return same_number(ptx, site)
-    if site.kind == "predicate" and (more := _more_order(site)):
+    if site.kind == "predicate" and (more := _more_order(ptx, site)):
         return more
     if site.kind not in ("wait", "weaken", "barrier", "commit", "predicate", "condition", "fence"):
         return ""
@@ -120,9 +120,13 @@ def proof(ptx: str, site: Site) -> str:
     return ""
 
 
-def _more_order(site: Site) -> str:
-    """A fence or a wait of more threads."""
+def _more_order(ptx: str, site: Site) -> str:
+    """A fence, a wait or a commit of more threads."""
     guarded = _LINE.match(site.before)
+    if guarded is not None and guarded["opcode"].startswith("cp.async.bulk.commit_group"):
+        starts = [found for line in ptx.splitlines() if (found := _LINE.match(line)) and ".bulk_group" in found["opcode"]]
+        alike = starts and all(found["guard"] == guarded["guard"] for found in starts)
+        return "proved: the other threads start no copy, and commit a group without any" if alike else ""
     if guarded is None or not guarded["opcode"].startswith(("fence", "cp.async.bulk.wait_group", "cp.async.wait_group")):
         return ""
     return "proved: it orders what it ordered, and more"

@@ -248,6 +248,23 @@ def test_a_workgroup_alone_meets_behind_the_making_of_barriers(first: str, meet:
     assert bool(proof(text, site)) == idle
 
 
+COMMITTED = """
+.visible .entry k()
+{
+	@%p1 cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], [%r2];
+	@GUARD cp.async.bulk.commit_group;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("guard, idle", [("%p1", True), ("%p2", False)])
+def test_threads_without_a_copy_commit_nothing(guard: str, idle: bool) -> None:
+    text = COMMITTED.replace("GUARD", guard)
+    (site,) = (site for site in sites(text, ("predicate",)) if "commit" in site.before)
+    assert bool(proof(text, site)) == idle
+
+
 GROUPS = """
 .visible .entry k()
 {
