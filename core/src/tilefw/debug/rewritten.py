@@ -28,7 +28,9 @@ class KernelRewriter:
         self.nodes: list[ast.AST] = []
         tree = source.tree
         arguments = tree.args
-        self._locals = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        self._parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        self._parameters += [a.arg for a in (arguments.vararg, *arguments.kwonlyargs) if a is not None]
+        self._locals = set(self._parameters)
         clauses = [n for n in ast.walk(tree) if isinstance(n, ast.comprehension)]
         inner = {id(n) for clause in clauses for n in ast.walk(clause.target)}
         self._locals |= _stored(n for n in ast.walk(tree) if id(n) not in inner)
@@ -42,7 +44,7 @@ class KernelRewriter:
     def function(self) -> ast.Module:
         """The function's code as a module that defines it."""
         tree = self.source.tree
-        names = [ast.arg(a.arg) for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)]
+        names = [ast.arg(name) for name in self._parameters]  # that of `*args` gets its tuple
         arguments = ast.arguments(posonlyargs=[], args=names, kwonlyargs=[], kw_defaults=[], defaults=[])
         made = ast.FunctionDef(name=tree.name, args=arguments, body=self._body(tree.body), decorator_list=[])
         ast.copy_location(made, tree)

@@ -28,6 +28,8 @@ def bind(
     bound: dict[str, Any] = {}
     given = list(args)
     for parameter in parameters:
+        if parameter.kind is _VARIADIC and parameter.name in keywords:
+            raise _mistake(f"{name} has no parameter `{parameter.name}` that can be named", name, parameters)
         if parameter.kind is _VARIADIC:
             bound[parameter.name], given = tuple(given), []
         elif given and parameter.kind is not _KEYWORD_ONLY:

@@ -128,8 +128,8 @@ class Calls(Expressions):
     def bound_arguments(self, node: ast.Call, kernel: Any, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         """The values of the parameters of a jit function that is called."""
         for parameter in kernel.signature.parameters.values():
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                raise unsupported(node, f"`*{parameter.name}` in the parameters of a jit function")
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                raise unsupported(node, f"`**{parameter.name}` in the parameters of a jit function")
         bound = bind(kernel.__name__, tuple(kernel.signature.parameters.values()), args, keywords)
         return {name: unwrap(value) for name, value in bound.items()}
 

@@ -94,10 +94,8 @@ def _refuse_parameters(source: KernelSource) -> None:
     if not source.name.isascii():
         message = f"the name of kernel `{source.name}` is not ASCII, as machine code needs"
         raise UnsupportedError(message, "TFW0102", source.place(source.tree))
-    for star, found in (("*", arguments.vararg), ("**", arguments.kwarg)):
-        if found is not None:
-            raise UnsupportedError(
-                f"kernels cannot have `{star}{found.arg}` parameters", "TFW0102", source.place(found), help="name each parameter"
-            )
+    if arguments.kwarg is not None:
+        message = f"kernels cannot have `**{arguments.kwarg.arg}` parameters"
+        raise UnsupportedError(message, "TFW0102", source.place(arguments.kwarg), help="name each parameter")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from warnings import warn
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
+from tilefw.runtime.arguments.kernel_call import by_position
 from tilefw.runtime.config import resolve, settings, tunes
 from tilefw.runtime.debugged import DEBUGGER
 from tilefw.runtime.tuned_choices import KEPT, any_kept, kept, key_of_problem, plain
@@ -173,7 +174,7 @@ class Autotuner:
 
     def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Launch with the best configuration for these arguments; tunes first for a key that was not seen yet."""
-        named, underway = dict(zip(self.arg_names, args, strict=False)), self._underway
+        named, underway = by_position(self.base_fn, self.arg_names, args), self._underway
         # A hook of a launch, or a signal's handler, may make this one: what is under way of that stays.
         outer = underway.nargs, underway.problems, underway.restore_copies
         underway.nargs = named
@@ -187,7 +188,7 @@ class Autotuner:
 
     def warmup(self, *args: Any, grid: Any, **keywords: Any) -> list[Any]:
         """Compile every configuration that pruning leaves, without a launch."""
-        outer, self.nargs = self.nargs, dict(zip(self.arg_names, args, strict=False))
+        outer, self.nargs = self.nargs, by_position(self.base_fn, self.arg_names, args)
         try:
             return [
                 self.fn.warmup(*args, grid=grid, **keywords, **config.all_kwargs()) for config in self.prune_configs(keywords)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tilefw.api.errors import LaunchError
+from tilefw.runtime.arguments.kernel_call import by_position
 
 
 class Heuristics:
@@ -41,7 +42,7 @@ class Heuristics:
 
     def _completed(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
         for name, heuristic in self.values.items():
-            keywords[name] = heuristic({**dict(zip(self.arg_names, args, strict=False)), **keywords})
+            keywords[name] = heuristic({**by_position(self.fn, self.arg_names, args), **keywords})
         return keywords
 
 

@@ -69,8 +69,8 @@ class JITFunction:
         self.do_not_specialize, self.do_not_specialize_on_alignment = [*do_not_specialize], [*do_not_specialize_on_alignment]
         self.params = self._parameters(set(self.do_not_specialize), set(self.do_not_specialize_on_alignment))
         self.arg_names = list(self.signature.parameters)
-        nameless = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        self.nameless = next((str(p) for p in self.signature.parameters.values() if p.kind in nameless), None)
+        nameless = inspect.Parameter.VAR_KEYWORD
+        self.nameless = next((str(p) for p in self.signature.parameters.values() if p.kind is nameless), None)
         self.pre_run_hooks: list[Callable[..., Any]] = []
         self._text = source
         self._repr = repr

@@ -14,7 +14,7 @@ Binder = Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 class CalledKernel(Protocol):
-    """What is asked of a kernel: its parameters, and one of them that has no name (`*args`) as it is written."""
+    """What is asked of a kernel: its parameters, and the one that takes any keyword (`**keywords`) as it is written."""
 
     __name__: str
     params: list[KernelParameter]
@@ -25,6 +25,8 @@ def binder(parameters: Sequence[inspect.Parameter]) -> Binder:
     """A function that takes what a kernel with these parameters takes, and more by name: the arguments in order, and the others.
 
         lambda x_ptr, n, BLOCK=…, **others: ((x_ptr, n, BLOCK), others)
+
+    What `*args` takes is a tuple.
     """
     names = [parameter.name for parameter in parameters]
     others = "others"
@@ -32,9 +34,11 @@ def binder(parameters: Sequence[inspect.Parameter]) -> Binder:
         others += "_"
     taken, defaults = list[str](), dict[str, Any]()
     for index, parameter in enumerate(parameters):
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and "*" not in taken:
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not any(name.startswith("*") for name in taken):
             taken.append("*")
-        if parameter.default is inspect.Parameter.empty:
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            taken.append(f"*{parameter.name}")
+        elif parameter.default is inspect.Parameter.empty:
             taken.append(parameter.name)
         else:
             defaults[f"default_{index}"] = parameter.default
@@ -44,7 +48,7 @@ def binder(parameters: Sequence[inspect.Parameter]) -> Binder:
 
 
 def require_named(kernel: CalledKernel) -> None:
-    """Raise UnsupportedError TFW0102 for a kernel with `*args` or `**keywords`."""
+    """Raise UnsupportedError TFW0102 for a kernel with `**keywords`."""
     if kernel.nameless is not None:
         message = f"kernel `{kernel.__name__}` cannot have the parameter `{kernel.nameless}`"
         raise UnsupportedError(message, "TFW0102", help="name each parameter")
@@ -56,11 +60,13 @@ def bind(kernel: CalledKernel, args: tuple[Any, ...], keywords: Mapping[str, Any
     bound: dict[str, Any] = {}
     others = dict(keywords)
     count = len(args)
-    if count > len(kernel.params):
+    if count > len(kernel.params) and not any(parameter.is_variadic for parameter in kernel.params):
         raise _mistake(kernel, f"takes {len(kernel.params)} arguments, not {count}")
     for index, parameter in enumerate(kernel.params):
         name = parameter.name
-        if index < count:
+        if parameter.is_variadic:
+            bound[name], count = args[index:], 0
+        elif index < count:
             if name in keywords:
                 raise _mistake(kernel, f"got the argument `{name}` twice")
             bound[name] = args[index]
@@ -73,9 +79,27 @@ def bind(kernel: CalledKernel, args: tuple[Any, ...], keywords: Mapping[str, Any
     return bound, others
 
 
+def by_position(function: Any, names: Sequence[str], args: tuple[Any, ...]) -> dict[str, Any]:
+    """The arguments by position under the names of the parameters of what `function` decorates; those of `*args` are a tuple."""
+    while hasattr(function, "fn"):
+        function = function.fn
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_flags & inspect.CO_VARARGS:
+        return dict(zip(names, args, strict=False))
+    place: int = code.co_argcount
+    named: dict[str, Any] = dict(zip(names[:place], args, strict=False))
+    named[names[place]] = args[place:]
+    return named
+
+
 def _mistake(kernel: CalledKernel, message: str, help: str | None = None) -> LaunchError:
-    shown = ", ".join(f"{p.name}: constexpr" if p.is_constexpr else p.name for p in kernel.params)
+    shown = ", ".join(_shown(parameter) for parameter in kernel.params)
     return LaunchError(f"kernel `{kernel.__name__}` {message}", "TFW0301", note=f"its parameters are ({shown})", help=help)
+
+
+def _shown(parameter: KernelParameter) -> str:
+    name = f"*{parameter.name}" if parameter.is_variadic else parameter.name
+    return f"{name}: constexpr" if parameter.is_constexpr else name
 
 
 def _missing(kernel: CalledKernel, name: str, keywords: Mapping[str, Any]) -> LaunchError:

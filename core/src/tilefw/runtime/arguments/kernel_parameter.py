@@ -20,7 +20,7 @@ class KernelParameter:
     `plain`."""
 
     __slots__ = (
-        "align", "annotation", "default", "described", "is_const", "is_constexpr", "kernel", "name", "num", "plain",
+        "align", "annotation", "default", "described", "is_const", "is_constexpr", "is_variadic", "kernel", "name", "num", "plain",
         "pointers", "specialize",
     )
 
@@ -29,6 +29,7 @@ class KernelParameter:
         self.num, self.kernel = num, kernel
         self._call(parameter.name)
         self.default = parameter.default
+        self.is_variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL  # `*args`, whose argument is a tuple
         self.is_constexpr = _CONSTEXPR in words
         self.is_const = not self.is_constexpr and ("const" in words or words.startswith("*k"))
         self.annotation = "" if self.is_constexpr else signature_type(words)

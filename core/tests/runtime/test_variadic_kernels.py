@@ -1,0 +1,71 @@
+"""`*args` of a jit function: what remains of the arguments by position, as a tuple."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilefw
+import tilefw.debug
+import tilefw.language as tl
+from tilefw.api.errors import CompileError, LaunchError
+
+
+@tilefw.jit
+def total(first, *rest, scale=1.0):
+    found = first
+    for i in tl.static_range(len(rest)):
+        found = found + rest[i] * scale
+    return found
+
+
+@tilefw.jit
+def combined(out_ptr, *args, BLOCK: tl.constexpr, SCALE: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    found = tl.zeros((BLOCK,), tl.float32)
+    for i in tl.static_range(len(args)):
+        if args[i].dtype.is_ptr():
+            found = total(found, tl.load(args[i] + offsets))
+        else:
+            found = total(found, args[i], args[i], scale=SCALE)
+    tl.store(out_ptr + offsets, total(found, *args[1:1]) + len(args))
+
+
+@tilefw.jit
+def names_rest(out_ptr):
+    tl.store(out_ptr, total(1.0, rest=2.0))
+
+
+@pytest.fixture
+def out() -> np.ndarray:
+    return np.zeros(8, np.float32)
+
+
+def test_the_remaining_arguments_are_a_tuple(out: np.ndarray) -> None:
+    x = np.arange(8, dtype=np.float32)
+    for args, expected in (((x, x, x), 3 * x + 3), ((x, 2.5), x + 12), ((x, 3, 5), x + 35), ((), np.zeros(8))):
+        combined[(1,)](out, *args, BLOCK=8, SCALE=2)
+        assert np.array_equal(out, expected), args
+    combined[(1,)](out, x, 2.5, BLOCK=8, SCALE=1)
+    assert np.array_equal(out, x + 7)
+
+
+def test_autotune_and_the_debugger_hand_them_on(out: np.ndarray) -> None:
+    x = np.arange(8, dtype=np.float32)
+    scaled = tilefw.heuristics({"SCALE": lambda named: len(named["args"])})(combined)
+    tuned = tilefw.autotune([tilefw.Config({"BLOCK": 8}, num_warps=n) for n in (1, 2)], key=[], reset_to_zero=["out_ptr"])(scaled)
+    tuned[(1,)](out, x, x, 1.5)
+    assert np.array_equal(out, 2 * x + 2 * 3 * 1.5 + 3)
+    with tilefw.debug.eager():
+        combined[(1,)](out, x, BLOCK=8, SCALE=2)
+    assert np.array_equal(out, x + 1)
+
+
+def test_what_does_not_fit_is_told(out: np.ndarray) -> None:
+    with pytest.raises(LaunchError, match="needs the argument `BLOCK`") as told:
+        combined[(1,)](out, out)
+    assert told.value.note is not None and "*args" in told.value.note
+    with pytest.raises(LaunchError, match="knows no launch keyword 'args'"):
+        combined[(1,)](out, args=out, BLOCK=8, SCALE=2)
+    with pytest.raises(CompileError, match="total has no parameter `rest` that can be named"):
+        names_rest[(1,)](out)
