@@ -192,3 +192,18 @@ def test_cooperative_launches_have_room_for_all_their_programs(target):
     with pytest.raises(tilefw.LaunchError, match="holds 1 of them beside the others") as caught:
         node.run([(0, store_to, (3,), (x, 0), keywords), (0, store_to, (2,), (x, 0), keywords)])
     assert caught.value.code == "TFW0877" and caught.value.place is not None and caught.value.place.text == "def store_to(x, peer):"
+
+
+@tilefw.jit
+def wait_by_plain_loads(flag, out):
+    if tld.rank() == 0:
+        while tl.load(flag) == 0:
+            tl.store(out, 1)
+
+
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3"])
+def test_a_wait_by_plain_loads_is_told_what_to_wait_by(target):
+    node = tilefw.node(target, 2)
+    with pytest.raises(tilefw.CheckError, match="rank 0, wait_by_plain_loads") as error:
+        node.launch(wait_by_plain_loads, (1,), *(node.zeros((1,), "int32") for _ in range(2)), budget=10**4)
+    assert "by plain loads is no poll: wait by tld.wait" in str(error.value)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilefw.sim.tracking.agent_accesses import NOBODY, AccessRecords, ReadGroups
+from tilefw.sim.memory.regions import Region
+from tilefw.sim.tracking import agent_accesses
+from tilefw.sim.tracking.agent_accesses import NOBODY, AccessRecords, PlaceAccesses, ReadGroups
 
 AGENTS, GRANULES, SITE = 12, 40, (0, 3)
 
@@ -30,6 +32,23 @@ def test_groups_leave_each_granule_with_its_own_readers(seed):
             old = {one for one in expected[granule] if one[0] != agent}  # its own later read stands for its earlier one
             expected[granule] = {*old, (agent, epoch)}
         assert [members(records, number) for number in reads.tolist()] == expected
+
+
+def test_sets_that_no_place_has_any_more_are_let_go_and_the_others_are_as_they_were(monkeypatch):
+    monkeypatch.setattr(agent_accesses, "_FEW_SETS", 8)
+    records, known = AccessRecords(), np.zeros((1, 1), np.int64)
+    records._most_sets = 8
+    places = PlaceAccesses(Region(1 << 20, 16 * GRANULES))
+    for epoch in range(1, 200):
+        numbers = records.numbers(np.array([0]), np.array([epoch]), SITE, 0)
+        granules = np.array([[0], [epoch % GRANULES]])
+        groups = ReadGroups(granules, np.repeat(numbers, 2), places.reads)
+        places.reads[groups.granules] = groups.behind(records, known)
+        records.sweep([places])
+        assert members(records, places.reads[0]) == {(0, epoch)}
+    assert len(records.sets) <= 2 * GRANULES + 2
+    newest = [max(epoch for epoch in range(1, 200) if epoch % GRANULES == granule) for granule in range(1, GRANULES)]
+    assert [members(records, number) for number in places.reads[1:].tolist()] == [{(0, epoch)} for epoch in newest]
 
 
 def test_a_read_that_another_is_ordered_behind_is_left_out_unless_its_scope_is_narrower():

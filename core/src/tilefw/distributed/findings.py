@@ -15,6 +15,7 @@ from tilefw.runtime.diagnostics import check_error, with_text
 
 _DEADLOCK = "deadlock"
 _SHOWN = 32  # waits that a message lists
+_PLAIN_WAIT = "a loop that waits for another rank by plain loads is no poll: wait by tld.wait, an atomic or a volatile load"
 
 
 @dataclass(eq=False)
@@ -67,6 +68,8 @@ def _waits(one: RankLaunch, report: LaunchReport, heap: SymmetricHeap) -> Iterat
 
 def _placed(finding: Finding, rank: int, heap: SymmetricHeap) -> Finding:
     """A finding of a rank that says what is at its address, and which peer was meant where nothing can be."""
+    if finding.check == "budget":
+        return replace(finding, note="; ".join(filter(None, (finding.note, _PLAIN_WAIT))))
     if finding.address is None:
         return finding
     if heap.multicast.holds(finding.address):

@@ -72,6 +72,7 @@ class RankRaces(RankEngineOrder):
         """Kept until all launches have ended (`run.kept_regions`): the end of one orders nobody."""
         if not isinstance(region.races, PlaceAccesses):
             region.races = PlaceAccesses(region)
+            self._joint.places.append(region.races)
         return region.races
 
     def _check(self, lanes: NumpyLanes, piece: Piece, access: Access, scope: int) -> None:
@@ -153,6 +154,7 @@ class RankRaces(RankEngineOrder):
     def _note_reads(self, places: PlaceAccesses, granules: Array, numbers: Array, known: Array) -> None:
         groups = ReadGroups(granules, numbers, places.reads)
         places.reads[groups.granules] = groups.behind(self._joint.records, known)
+        self._joint.records.sweep(self._joint.places)
 
     def _note_writes(
         self, lanes: NumpyLanes, piece: Piece, access: Access, places: PlaceAccesses, granules: Array, numbers: Array

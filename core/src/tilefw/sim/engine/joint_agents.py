@@ -15,7 +15,7 @@ from tilefw.sim.memory.views.events import Participant, SyncScope
 from tilefw.sim.memory.views.wide_clock import WideClock
 from tilefw.sim.memory.views.words import RememberedWords
 from tilefw.sim.program import Program
-from tilefw.sim.tracking.agent_accesses import AccessRecords
+from tilefw.sim.tracking.agent_accesses import AccessRecords, PlaceAccesses
 
 _ALL = np.iinfo(np.int64).max
 
@@ -66,6 +66,7 @@ class JointAgents:
     launches: list[JointLaunchState] = field(default_factory=list)
     ranks: list[int] = field(default_factory=list)
     records: AccessRecords = field(default_factory=AccessRecords)
+    places: list[PlaceAccesses] = field(default_factory=list)
     _devices: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _groups: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _known: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))

@@ -6,6 +6,7 @@ have the same one, so each is kept once. Reads that no order binds stand beside 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from tilefw.sim.floats import Array
 from tilefw.sim.memory.regions import Region, common_alignment
 
 NOBODY = 0  # the number of the record, and of the set, of places that nobody has touched
+_FEW_SETS = 1 << 12  # so many are kept before those that no place has any more are looked for
 _WIDEST = 16  # bytes of a granule: no lane of a chip accesses more at once
 
 
@@ -55,6 +57,21 @@ class AccessRecords:
         self._newest: dict[tuple[Site, int, bool], _Newest] = {}
         self._set_numbers: dict[bytes, int] = {b"": NOBODY}
         self._behind: dict[tuple[int, bytes], int] = {}
+        self._most_sets = _FEW_SETS
+
+    def sweep(self, places: Sequence[PlaceAccesses]) -> None:
+        """Let go of sets of reads that none of these places, which are all, has, once there are twice as many as were left last."""
+        if len(self.sets) <= self._most_sets:
+            return
+        held = np.unique(np.concatenate([[NOBODY], *(np.unique(one.reads) for one in places)]))
+        numbers = np.zeros(len(self.sets), np.int32)
+        numbers[held] = np.arange(len(held))
+        self.sets = [self.sets[number] for number in held.tolist()]
+        self._set_numbers = {members.tobytes(): number for number, members in enumerate(self.sets)}
+        self._behind.clear()
+        for one in places:
+            one.reads = numbers[one.reads]
+        self._most_sets = max(_FEW_SETS, 2 * len(self.sets))
 
     def record(self, number: int) -> AccessRecord:
         """A record by its number."""
