@@ -29,6 +29,10 @@ from tilefw.tile.dialect.gather_op import GatherOp
 from tilefw.tile.dialect.structural_op import StructuralOp
 from tilefw.tile.text.source_location import place_of
 
+_SHORT = 1024
+"""Bytes: a run of this length in memory is long enough for processors to notice, and as much is fetched ahead of shorter ones: 16
+cache lines are under way while one arrives."""
+
 
 def code_of(op: ops.ConstantOp) -> int:
     """The bits of a constant's element, read without a sign."""
@@ -44,7 +48,8 @@ class Elements(Generic[V]):
     """Writes elements of values for one function.
 
     `scalars` are the values of no dims, `buffers` the memory of those that are stored, `filling` that of those whose elements are
-    stored as they are made. `inside` are bases of vectors that lie below limits of masks, and below which.
+    stored as they are made. `inside` are bases of vectors that lie below limits of masks, and below which. `run`: how many elements
+    of a row are made before those of the next; 0 where it is not known.
     """
 
     def __init__(self, machine: LoopMachine[V], facts: AxisInfoAnalysis) -> None:
@@ -56,6 +61,7 @@ class Elements(Generic[V]):
         self.buffers: dict[SSAValue, TileBuffer] = {}
         self.filling: dict[SSAValue, TileBuffer] = {}
         self.inside: dict[Any, Limits] = {}
+        self.run = 0
 
     def math(self, lanes: int) -> IndexMath[V]:
         """Index arithmetic for vectors of `lanes` elements."""
@@ -242,7 +248,23 @@ class Elements(Generic[V]):
         lanes = max(lanes, 1 if mask is None else mask.lanes, 1 if other is None else other.lanes)
         if sum(size > 1 for size in access.shape) == 1:
             memory = replace(memory, streamed=True)
+        elif memory.stride == 1:
+            memory = replace(memory, ahead=self._ahead_of(access))
         return self.machine.load(memory, access.element, lanes, mask, other)
+
+    def _ahead_of(self, access: TileAccess) -> V | None:
+        """How many elements further what is read some rows later stands, where rows are read in short runs: a processor that looks
+        for runs in memory ends its search with each, and fetches nothing of the next."""
+        dims, length = access.dims or (), self.run * bytes_of(access.element)
+        if not self.machine.fetches or access.volatile or len(dims) < 2 or not dims[-1].unit or not 0 < length <= _SHORT:
+            return None
+        rows, stride = _SHORT // length, dims[-2].stride.owner
+        if access.shape[-2] <= rows:
+            return None
+        if isinstance(stride, ops.ConstantOp) and stride.value == self.run == access.shape[-1]:
+            return None  # the rows are one run
+        step = self.resized(self.scalars[dims[-2].stride], "i64")
+        return self.legal("muli", step, self.legal.integer(rows, "i64"))
 
     def reach(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], V | None, int]:
         """Where the accessed elements at an index stand, which of them are accessed (None for all), and in how many lanes."""

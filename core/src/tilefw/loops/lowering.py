@@ -137,11 +137,8 @@ class TileLowering(Generic[V]):
         Elements of `values` are made for it: below the limits of their masks, and `limits` beside, without masks; those of `whole`
         in one loop. From the limit `ends` of the vectors' dim on nothing is written."""
         dim, lanes = self.vector_dim(shape, bits)
+        self.elements.run = (panel or shape[-1]) if dim == len(shape) - 1 else 0
         limits = tuple(dict.fromkeys((*limits, *limits_along(values, dim, self.elements.buffers)))) if lanes > 1 else ()
-        if not panel:
-            self._nest(shape, dim, lanes, (), write, limits, ends, (*values, *whole))
-            return
-
         def nest(first: Index[V], inside: bool) -> None:
             def place(index: Indices, math: IndexMath[V]) -> None:
                 column = math.add(first, index[-1])
@@ -151,7 +148,11 @@ class TileLowering(Generic[V]):
 
             self._nest((*shape[:-1], panel), dim, lanes, (), place)
 
-        self.split_at(limits, shape[-1], panel, nest)
+        if panel:
+            self.split_at(limits, shape[-1], panel, nest)
+        else:
+            self._nest(shape, dim, lanes, (), write, limits, ends, (*values, *whole))
+        self.elements.run = 0
 
     def scalar_each(self, shape: Shape, write: Callable[[Indices, IndexMath[V]], None]) -> None:
         """Call `write` for every single element of a tile, in order."""

@@ -44,7 +44,8 @@ class ElementMemory(Generic[V]):
     the offsets are addresses, in bytes. A stride of 0 from one offset is one element for all lanes; of stores the last one's stays.
     `local` memory is the program's own scratch, which no other program sees; `alignment` in bytes is that of the first element, as
     far as is known. `streamed`: they are of a tile with one dim, so that those behind them are likely wanted next, if not by this
-    program then by the one after it.
+    program then by the one after it. `ahead`: how many elements further what is read some turns later stands, an i64; None where it
+    is not known, or where a processor finds out by itself.
     """
 
     address: V | None
@@ -54,6 +55,7 @@ class ElementMemory(Generic[V]):
     alignment: int = 1
     volatile: bool = False
     streamed: bool = False
+    ahead: V | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,8 @@ class LoopMachine(ABC, Generic[V]):
     single one is repeated.
 
     `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers. A machine
-    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart. Where
+    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart. One
+    that `fetches` is told what will be read later (`ElementMemory.ahead`). Where
     masked stores of vectors take longer than others, `cheap_masked_stores` is false: what a mask lets through whole is then stored
     without it, in a loop of its own.
 
@@ -164,6 +167,7 @@ class LoopMachine(ABC, Generic[V]):
     rules: Mapping[str, Rule] = RULES
     product_tile: tuple[int, int] = (1, 1)
     transposes: ClassVar[bool] = False
+    fetches: ClassVar[bool] = False
     cheap_masked_stores: bool = True
     copy_dims: ClassVar[int] = 0
     copy_tags: ClassVar[int] = 1

@@ -91,21 +91,40 @@ def sums_of(lowering: TileLowering[V], op: DotOp, begun: bool = True) -> Iterato
 
 
 @dataclass(frozen=True, slots=True)
-class _SumBlock:
-    """The sums that are in registers at once: `rows` times `columns`, vectors of `lanes`; a turn of the loop does `steps` of K."""
+class _RowSpan:
+    """Rows of a product from `first` up to `end`, of which `height` are summed up at once."""
 
-    rows: int
+    first: int
+    end: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SumBlock:
+    """The sums that are in registers at once: rows as one of the `spans` says, times `columns`, vectors of `lanes`; a turn of the
+    loop does `steps` of K."""
+
+    spans: tuple[_RowSpan, ...]
     columns: int
     lanes: int
     steps: int
 
     @classmethod
     def of(cls, lowering: TileLowering[V], sizes: tuple[int, int, int, int], element: str) -> _SumBlock:
-        """The largest block that the machine's registers hold and that divides the tile."""
+        """The largest block that the machine's registers hold, in columns that divide the tile."""
         _, m, n, k = sizes
         rows_at_once, vectors_at_once = lowering.machine.product_tile
         lanes = min(lowering.machine.vector_lanes(8 * bytes_of(element)), n & -n)
-        return cls(gcd(m, rows_at_once), gcd(n // lanes, vectors_at_once) * lanes, lanes, gcd(k, _STEPS))
+        return cls(_row_spans(m, rows_at_once), gcd(n // lanes, vectors_at_once) * lanes, lanes, gcd(k, _STEPS))
+
+
+def _row_spans(rows: int, at_once: int) -> tuple[_RowSpan, ...]:
+    """All rows in as few blocks as can be, which differ by one row at most: a last block of few sums would wait for each."""
+    blocks = -(-rows // at_once)
+    height, taller = divmod(rows, blocks)
+    border = taller * (height + 1)
+    spans = (_RowSpan(0, border, height + 1), _RowSpan(border, rows, height))
+    return tuple(span for span in spans if span.first < span.end)
 
 
 def _operand(lowering: TileLowering[V], value: SSAValue, computed: str, unsigned: bool, panel: int = 0) -> TileBuffer:
@@ -155,20 +174,22 @@ def _batch(
     block: _SumBlock, unsigned: bool, start: _Start[V],
 ) -> None:
     """Columns are the outer loop: their part of `b` stays near while all rows of `a` pass."""
-    m, n, k = sizes
-    with lowering.counting(n, block.columns) as column, lowering.counting(m, block.rows) as row:
-        _block(lowering, a, b, c, front, row, column, k, block, unsigned, start)
+    _, n, k = sizes
+    with lowering.counting(n, block.columns) as column:
+        for span in block.spans:
+            with lowering.counting(span.end - span.first, span.height) as within:
+                down = [lowering.elements.math(1).add(within, fixed(span.first + i)) for i in range(span.height)]
+                _block(lowering, a, b, c, front, down, column, k, block, unsigned, start)
 
 
 def _block(
-    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, row: Index[V], column: Index[V],
-    k: int, block: _SumBlock, unsigned: bool, start: _Start[V],
+    lowering: TileLowering[V], a: TileBuffer, b: TileBuffer, c: TileBuffer, front: Indices, down: list[Index[V]],
+    column: Index[V], k: int, block: _SumBlock, unsigned: bool, start: _Start[V],
 ) -> None:
     """A block of sums, in variables while K goes on. They begin with what `start` makes."""
     elements, machine = lowering.elements, lowering.machine
-    rows, columns, lanes = block.rows, block.columns, block.lanes
+    columns, lanes = block.columns, block.lanes
     math = elements.math(lanes)
-    down = [math.add(row, fixed(i)) for i in range(rows)]
     across = [_vector(math.add(column, fixed(j)), lanes) for j in range(0, columns, lanes)]
     sums = [[machine.variable(c.element, lanes) for _ in across] for _ in down]
     for i, line in zip(down, sums, strict=True):

@@ -40,13 +40,14 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     """Writes the body of one program: memory, atomics and what a program knows, beside rows and control flow."""
 
     transposes = True
+    fetches = True
     takes_whole = True
 
     def __init__(self, processor: Processor, debug: DebugLines) -> None:
         super().__init__("avx512f" in processor.features, processor.ranges, processor.scales)
         self.lines = LocatedLines(self, debug)
         self.processor = processor
-        self.product_tile = (8 if processor.vector_registers == 32 else 4, 2)  # beside the sums stand a row of each factor
+        self.product_tile = (8 if processor.vector_registers == 32 else 6, 2)  # beside the sums stand two of B and one of A
         self.cheap_masked_stores = processor.masks_stores
         self.rows: Container[str] = table.rows(processor.converts_halves)
         self.traps: list[Trap] = []
@@ -133,9 +134,11 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
             back = memory.stride == -1
             pointer = self._pointer(memory, kind, lanes - 1 if back else 0)
             align = bytes_of_type(kind) if back else memory.alignment
+            if memory.ahead is not None:
+                self._fetch(pointer, kind, memory.ahead.text)
             if mask is None:
                 if memory.streamed and not back and lanes * bytes_of_type(kind) == _LINE:
-                    self._fetch_ahead(pointer)
+                    self._fetch(pointer, "i8", str(_PAGE))
                 found = self.emit(f"load {volatile}{held}, ptr {pointer}, align {align}", "i64", lanes)
             else:
                 shown = self._turned(mask.text, "i1", lanes) if back else mask.text
@@ -183,9 +186,9 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
         numbers = ", ".join(f"i32 {n}" for n in order)
         return self.emit(f"shufflevector {held} {first}, {held} {second}, <{len(order)} x i32> <{numbers}>", "i64", lanes).text
 
-    def _fetch_ahead(self, pointer: str) -> None:
-        """An address that is nobody's is no fault of a prefetch."""
-        ahead = self.emit(f"getelementptr i8, ptr {pointer}, i64 {_PAGE}", "i64", 1).text
+    def _fetch(self, pointer: str, kind: str, distance: str) -> None:
+        """What is so many elements further. An address that is nobody's is no fault of a prefetch."""
+        ahead = self.emit(f"getelementptr {kind}, ptr {pointer}, i64 {distance}", "i64", 1).text
         read, nearest, data = "i32 0", "i32 3", "i32 1"
         self.lines.append("  " + self.call("llvm.prefetch.p0", "void", [f"ptr {ahead}", read, nearest, data]))
 
