@@ -59,6 +59,29 @@ class Choices(nn.Module):
         return kept, near, *found, x.index_select(0, torch.tensor(1)), torch.tensor(0.5).softmax(0) + x, kept
 
 
+class Orders(nn.Module):
+    """Scans, extremes and their places, orders, gathers and scatters, with NaN and with places that are asked for twice."""
+
+    def forward(self, x):
+        places, kept = torch.tensor([[0, 2, 2], [1, 1, 0]]), torch.where(x.isnan(), 0.5, x)
+        order = *x.topk(2), *x.topk(1, 0, largest=False), *x.sort(descending=True), *x.max(0), *x.min(1, keepdim=True)
+        found = x.argmax(1), x.argmin(), kept.cumsum(1), kept.cumprod(0), kept.gather(1, places), kept.prod(1)
+        put = torch.ops.aten.index_put(kept, [None, torch.tensor([0, -1, 0])], kept + 1, True), kept.flip(1)
+        return *order, *found, *put, kept.scatter_add(1, places, kept), kept.scatter(1, places[:, :1], 7.0)
+
+
+class Quotients(nn.Module):
+    """Remainders and rounded quotients of all signs, kinds of numbers, and pools whose windows differ in size."""
+
+    def forward(self, x):
+        whole, by = (x * 4).nan_to_num(1, 2, 3).int(), torch.tensor([[3], [-3]], dtype=torch.int32)
+        modes = [torch.div(a, c, rounding_mode=mode) for a, c in ((x, by), (whole, by)) for mode in ("floor", "trunc")]
+        rests = x % by, whole % by, torch.fmod(x, by), torch.fmod(whole, by), x.sign(), x.isinf(), whole ^ by, 3**x
+        picture = x.nan_to_num(1, 2, 3)[None, None].repeat(1, 1, 2, 2)
+        pools = (nn.functional.avg_pool2d(picture, 3, 2, 1, ceil, padded) for ceil, padded in ((True, True), (True, False)))
+        return *modes, *rests, *pools, nn.functional.adaptive_avg_pool2d(picture, (3, 4)), nn.functional.interpolate(picture, 5)
+
+
 def _program(model, *inputs):
     torch.manual_seed(0)
     model = model().eval()
@@ -72,6 +95,8 @@ RUNS = [
     (Picture, torch.linspace(-1, 1, 98).reshape(1, 2, 7, 7), "nvidia-sm80"),
     (Sentence, torch.arange(10).reshape(2, 5), "reference"),
     (Choices, torch.tensor([[-2.0, -0.3, 0.1], [0.2, 0.4, 2.0]]), "reference"),
+    (Orders, torch.tensor([[-2.0, float("nan"), 0.1], [0.1, -0.4, 2.0]]), "reference"),
+    (Quotients, torch.tensor([[-2.5, 6.0, float("inf")], [-6.0, float("nan"), 0.4]]), "reference"),
 ]
 
 
@@ -89,13 +114,13 @@ def test_an_exported_program_gives_eagers_results_from_a_file(model, given, targ
 
 
 def test_operators_without_a_rule_are_listed():
-    with pytest.raises(UnsupportedError, match=r"no kernel is written for .*sort"):
-        tilefw_torch.read_exported(torch.export.export(_Sorted(), (torch.randn(3),)))
+    with pytest.raises(UnsupportedError, match=r"no kernel is written for .*histc"):
+        tilefw_torch.read_exported(torch.export.export(_Counted(), (torch.randn(3),)))
 
 
-class _Sorted(nn.Module):
+class _Counted(nn.Module):
     def forward(self, x):
-        return torch.sort(x).values
+        return torch.histc(x, 2)
 
 
 def test_an_index_that_names_no_row_is_told():

@@ -23,6 +23,7 @@ from tilefw.tile import types
 
 _PART = 2048  # elements that one tile sorts
 _APART = 64  # elements, each a part or more from the next, that one tile merges
+_NAN = {32: 0x7FC0_0000, 64: 0x7FF8_0000_0000_0000}  # beyond infinity's
 _LEAST, _GREATEST = -(1 << 31), (1 << 63) - 1
 
 
@@ -42,10 +43,13 @@ def order_key(b: ModuleBuilder, value: SSAValue, kind: str, falling: bool = Fals
 
 
 def _float_key(b: ModuleBuilder, value: SSAValue, total: bool) -> SSAValue:
+    """NaN has a number of its own, not that of its bits, which are those of whoever computed it."""
     bits = types.dtype_of(value.type).bits
-    if not total:
-        value = b.map("select", b.map("isnan", value), float("nan"), b.map("select", b.map("eqf", value, 0.0), 0.0, value))
-    return negatives_turned(b, b.map("bitcast", value, to=f"int{bits}"))
+    if total:
+        return negatives_turned(b, b.map("bitcast", value, to=f"int{bits}"))
+    nan = b.map("isnan", value)
+    known = b.map("select", b.map("ori", nan, b.map("eqf", value, 0.0)), 0.0, value)
+    return b.map("select", nan, _NAN[bits], negatives_turned(b, b.map("bitcast", known, to=f"int{bits}")))
 
 
 def negatives_turned(b: ModuleBuilder, held: SSAValue) -> SSAValue:

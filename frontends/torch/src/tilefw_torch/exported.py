@@ -27,12 +27,19 @@ from tilefw.graph.kernel_graph import KernelGraph
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.target_choice import TargetChoice
 from tilefw.kernels.formats import array_dtype
-from tilefw_torch import attention, exported_moves, exported_ops
+from tilefw_torch import attention, exported_moves, exported_numbers, exported_ops, exported_orders
 from tilefw_torch.exported_collectives import RankCollectives
 from tilefw_torch.exported_ops import ELEMENTS, ExportedTensor
 
+# Core operators that PyTorch itself writes with others.
+_COMPOSED = [
+    torch.ops.aten.elu, torch.ops.aten.grid_sampler_2d, torch.ops.aten.slice_scatter, torch.ops.aten.upsample_bilinear2d.vec,
+    torch.ops.aten.upsample_nearest2d.vec,
+]
 _COLLECTIVES = "_c10d_functional."
-_RULES: Mapping[str, Callable[..., Any]] = {**exported_ops.RULES, **exported_moves.RULES}
+_RULES: Mapping[str, Callable[..., Any]] = {
+    **exported_ops.RULES, **exported_numbers.RULES, **exported_moves.RULES, **exported_orders.RULES,
+}
 
 
 def export(
@@ -53,9 +60,9 @@ def read_exported(
     Raises UnsupportedError TFW0992, which lists the operators without a rule, or says what of one is not served; UsageError TFW0367
     for programs of ranks that do not do the same.
     """
-    from torch._decomp import core_aten_decompositions
+    from torch._decomp import core_aten_decompositions, get_decompositions
 
-    table = {**core_aten_decompositions(), **attention.DECOMPOSITIONS}
+    table = {**core_aten_decompositions(), **get_decompositions(_COMPOSED), **attention.DECOMPOSITIONS}
     programs = [program] if isinstance(program, ExportedProgram) else list(program)
     read = [one.run_decompositions(table) for one in programs]
     _require_alike(read)

@@ -11,7 +11,7 @@ import numpy as np
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
 from tilefw.graph.index_maps import linear_map
 from tilefw.kernels.formats import array_dtype
-from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, filled
+from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, element_type, filled
 
 
 def _reshaped(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, *_: Any, **__: Any) -> GraphValue:
@@ -65,6 +65,12 @@ def _parts(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, sizes: Sequence
     return made
 
 
+def _turned(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Sequence[int]) -> GraphValue:
+    turned = {axis % len(out.shape) for axis in axes} if out.shape else set[int]()
+    starts = [extent - 1 if axis in turned else 0 for axis, extent in enumerate(out.shape)]
+    return b.slice(x, starts, out.shape, [-1 if axis in turned else 1 for axis in range(len(out.shape))])
+
+
 def _joined(b: ModuleBuilder, out: ExportedTensor, parts: Sequence[GraphValue], axis: int = 0) -> GraphValue:
     # A part without elements may have any rank.
     held = [cast(b, part, out.dtype) for part in parts if prod(shape_of(part))]
@@ -81,7 +87,7 @@ def _padded(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, pads: Sequence
     return b.pad(x, before, behind, value)
 
 
-def _behind(b: ModuleBuilder, indices: GraphValue, extent: int) -> GraphValue:
+def counted_from_the_first(b: ModuleBuilder, indices: GraphValue, extent: int) -> GraphValue:
     """Places counted from the first; negative ones count from the end."""
     return b.map("select", b.map("lts", indices, 0), b.map("addi", indices, extent), indices)
 
@@ -92,7 +98,7 @@ def _embedded(b: ModuleBuilder, out: ExportedTensor, table: GraphValue, indices:
 
 def _taken(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, indices: GraphValue) -> GraphValue:
     axis %= len(shape_of(x))
-    taken = b.take(x, _behind(b, indices, shape_of(x)[axis]), axis, trusted=True)
+    taken = b.take(x, counted_from_the_first(b, indices, shape_of(x)[axis]), axis, trusted=True)
     return b.reshape(taken, out.shape)  # one index alone keeps the axis
 
 
@@ -103,10 +109,12 @@ def _indexed(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, indices: Sequ
     if axes != list(range(first, first + count)):
         raise NotImplementedError("indices along axes that are not neighbours")
     given = [one for one in indices if one is not None]
+    if any(element_type(one) == "int1" for one in given):
+        raise NotImplementedError("indices that are truth values")
     shape = np.broadcast_shapes(*map(shape_of, given))
     dims = len(out.shape)
     spread = linear_map([[int(d == first + k) for d in range(dims)] for k in range(len(shape))], [0] * len(shape), dims)
-    counted = [b.broadcast(_behind(b, one, own[axis]), shape) for one, axis in zip(given, axes, strict=True)]
+    counted = [b.broadcast(counted_from_the_first(b, one, own[axis]), shape) for one, axis in zip(given, axes, strict=True)]
     held = [b.view(one, spread, out.shape) for one in counted]
     place = [k if k < first else k - count + len(shape) for k in range(len(own))]
     rows = [[int(k not in axes and d == place[k]) for d in range(dims)] for k in range(len(own))]
@@ -130,7 +138,7 @@ RULES: Mapping[str, Rule] = {
     "squeeze.dims": _reshaped, "squeeze.dim": _reshaped, "squeeze.default": _reshaped, "clone.default": _same,
     "alias.default": _same, "detach.default": _same, "lift_fresh_copy.default": _same, "permute.default": _permuted,
     "expand.default": _expanded, "repeat.default": _repeated, "slice.Tensor": _sliced, "select.int": _selected,
-    "split_with_sizes.default": _parts, "cat.default": _joined, "constant_pad_nd.default": _padded,
+    "split_with_sizes.default": _parts, "cat.default": _joined, "flip.default": _turned, "constant_pad_nd.default": _padded,
     "embedding.default": _embedded, "index_select.default": _taken, "index.Tensor": _indexed,
     "full.default": _full, "full_like.default": _full, "scalar_tensor.default": _scalar, "arange.start_step": _range,
 }

@@ -42,20 +42,20 @@ Rule = Callable[..., Any]
 Axes = Sequence[int] | int | None
 
 
-def _type(value: GraphValue) -> str:
+def element_type(value: GraphValue) -> str:
     return types.dtype_of(value.type).name
 
 
-def _is_float(value: GraphValue) -> bool:
-    return dtype_named(_type(value)).is_float
+def is_float(value: GraphValue) -> bool:
+    return dtype_named(element_type(value)).is_float
 
 
 def cast(b: ModuleBuilder, value: Any, dtype: str) -> Any:
     """A value as another type; a truth value says whether it is not zero. A number stays one."""
     if isinstance(value, bool | int | float):
         return value
-    if dtype == "int1" and _type(value) != "int1":
-        return b.map("nef" if _is_float(value) else "nei", value, 0)
+    if dtype == "int1" and element_type(value) != "int1":
+        return b.map("nef" if is_float(value) else "nei", value, 0)
     return b.cast(value, dtype)
 
 
@@ -95,7 +95,7 @@ def _reversed_sub(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, 
 def _promoted(left: GraphValue, right: GraphValue | float) -> str:
     """The element type in which PyTorch compares."""
     given: list[Any] = [
-        torch.empty(shape_of(one), dtype=_TORCH[_type(one)], device="meta") if isinstance(one, GraphValue) else one
+        torch.empty(shape_of(one), dtype=_TORCH[element_type(one)], device="meta") if isinstance(one, GraphValue) else one
         for one in (left, right)
     ]
     found = torch.result_type(given[0], given[1])
@@ -117,7 +117,7 @@ def _row(row: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> Grap
 
 def _whole(row: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
     """A rounding to integers, which leaves integers as they are."""
-    return b.map(row, x) if _is_float(x) else x
+    return b.map(row, x) if is_float(x) else x
 
 
 def _logical(row: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: GraphValue) -> GraphValue:
@@ -144,11 +144,11 @@ def _rounded_to(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, **_: Any) 
 
 
 def _negated(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
-    return b.map("negf", x) if _is_float(x) else b.map("subi", b.full(0, x), x)
+    return b.map("negf", x) if is_float(x) else b.map("subi", b.full(0, x), x)
 
 
 def _absolute(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
-    return b.map("absf" if _is_float(x) else "absi", x)
+    return b.map("absf" if is_float(x) else "absi", x)
 
 
 def _reciprocal(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
@@ -211,7 +211,7 @@ def axes_of(shape: Sequence[int], axes: Axes) -> list[int]:
     return sorted(axis % len(shape) for axis in given) if shape else []
 
 
-def _reduced(
+def reduced(
     floats: str, integers: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False,
     **_: Any,
 ) -> GraphValue:
@@ -327,7 +327,7 @@ def _windows(
     dilations: Sequence[int], outside: float,
 ) -> GraphValue:
     """The elements that each output covers, in two axes behind those of the result."""
-    if not _is_float(x):
+    if not is_float(x):
         raise NotImplementedError("a pool of integers")
     ranks, outer = len(out.shape) + 2, len(out.shape) - 2
     rows = [[int(d == k) for d in range(ranks)] for k in range(outer)]
@@ -354,19 +354,41 @@ def _average_pool(
     b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
     pads: Sequence[int] = (0,), ceil: bool = False, padded: bool = True, divisor: int | None = None,
 ) -> GraphValue:
-    if ceil or (not padded and any(pads)):
-        raise NotImplementedError("an average pool whose windows count different elements")
-    seen = _windows(b, x, out, _pair(window), _pair(strides, window), _pair(pads), [1, 1], 0.0)
+    size, step, pad = _pair(window), _pair(strides, window), _pair(pads)
+    seen = _windows(b, x, out, size, step, pad, [1, 1], 0.0)
     total = b.reduce("addf", seen, [len(out.shape), len(out.shape) + 1])
-    return b.map("divf", total, float(divisor or prod(_pair(window))))
+    if divisor or not (ceil or (any(pads) and not padded)):
+        return b.map("divf", total, float(divisor or prod(size)))
+    own = shape_of(x)[-2:]
+    counts = [_counted(*one, padded) for one in zip(own, out.shape[-2:], size, step, pad, strict=True)]
+    held = b.constant(np.multiply.outer(*counts).astype(array_dtype(out.dtype)), out.dtype)
+    return b.map("divf", total, b.broadcast(held, out.shape))
+
+
+def _counted(extent: int, windows: int, size: int, step: int, pad: int, padded: bool) -> np.ndarray[Any, Any]:
+    """How many elements each window counts: none beyond the padding, and with `padded` those within it too."""
+    begin = np.arange(windows) * step - pad
+    end = np.minimum(begin + size, extent + pad)
+    return end - begin if padded else np.minimum(end, extent) - np.maximum(begin, 0)
 
 
 def _adaptive_average(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, extents: Sequence[int]) -> GraphValue:
     own = shape_of(x)[-2:]
-    if any(one % extent for one, extent in zip(own, extents, strict=True)):
-        raise NotImplementedError("an adaptive pool of windows of different sizes")
-    window = [one // extent for one, extent in zip(own, extents, strict=True)]
-    return _average_pool(b, out, x, window)
+    if not any(one % extent for one, extent in zip(own, extents, strict=True)):
+        return _average_pool(b, out, x, [one // extent for one, extent in zip(own, extents, strict=True)])
+    rows, columns = (_shares(b, one, extent, out.dtype) for one, extent in zip(own, extents, strict=True))
+    lead = shape_of(x)[:-2]
+    across = b.matmul(x, b.broadcast(b.transpose(columns, [1, 0]), (*lead, own[1], extents[1])))
+    return b.matmul(b.broadcast(rows, (*lead, extents[0], own[0])), across)
+
+
+def _shares(b: ModuleBuilder, extent: int, windows: int, dtype: str) -> GraphValue:
+    """A matrix that averages elements by windows of different sizes, which may have elements in common."""
+    held = np.zeros((windows, extent))
+    for window in range(windows):
+        first, last = window * extent // windows, -(-(window + 1) * extent // windows)
+        held[window, first:last] = 1 / (last - first)
+    return b.constant(held.astype(array_dtype(dtype)), dtype)
 
 
 RULES: Mapping[str, Rule] = {
@@ -401,9 +423,9 @@ RULES: Mapping[str, Rule] = {
     "_to_copy.default": _rounded_to,
 
     # Rows.
-    "sum.dim_IntList": partial(_reduced, "addf", "addi"), "sum.default": partial(_reduced, "addf", "addi"),
-    "amax.default": partial(_reduced, "maxf_nan", "maxs"), "amin.default": partial(_reduced, "minf_nan", "mins"),
-    "any.dim": partial(_reduced, "", "ori"), "any.dims": partial(_reduced, "", "ori"), "any.default": partial(_reduced, "", "ori"),
+    "sum.dim_IntList": partial(reduced, "addf", "addi"), "sum.default": partial(reduced, "addf", "addi"),
+    "amax.default": partial(reduced, "maxf_nan", "maxs"), "amin.default": partial(reduced, "minf_nan", "mins"),
+    "any.dim": partial(reduced, "", "ori"), "any.dims": partial(reduced, "", "ori"), "any.default": partial(reduced, "", "ori"),
     "mean.dim": _mean, "mean.default": _mean, "var.correction": _variance,
     "_softmax.default": _softmax, "_log_softmax.default": _log_softmax, "native_layer_norm.default": _layer_norm,
     "native_group_norm.default": _group_norm, "_native_batch_norm_legit_no_training.default": _batch_norm,
