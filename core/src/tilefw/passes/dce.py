@@ -56,8 +56,9 @@ def is_dead(op: Operation) -> bool:
     """Whether nobody reads the op's results and it changes nothing. A load that is not volatile changes nothing."""
     if not op.results and not op.regions:
         return False
-    if any(result.first_use is not None for result in op.results):
-        return False
+    for result in op.results:  # a loop, as this is asked of every op by every sweep
+        if result.first_use is not None:
+            return False
     if isinstance(op, LoadOp | LoadBlockOp):
         return not op.volatile
     if op.regions and isinstance(op, scf.WhileOp):  # it may never end, and that must stay visible to the budget of an executor
