@@ -146,6 +146,19 @@ def test_an_older_opset_is_converted():
     assert graph.outputs["y"].shape == (4,)
 
 
+@pytest.mark.parametrize(("operator", "opset"), [("Upsample", 9), ("Resize", 10)])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_pixels_of_older_models_are_made_of_those_at_their_corners(operator, opset, mode):
+    """At the place x / 3 of the input; from opset 11 on the default is the middle of a pixel."""
+    scales = [numpy_helper.from_array(np.array([1, 1, 1, 3], np.float32), "s")]
+    given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 1, n]) for name, n in (("x", 2), ("y", 6)))
+    graph = helper.make_graph([helper.make_node(operator, ["x", "s"], ["y"], mode=mode)], "g", [given], [made], scales)
+    with Session(compile_graph(_graph(graph, opset), "reference")) as session:
+        found = session.run({"x": np.array([[[[0, 3]]]], np.float32)})["y"]
+    due = [0, 0, 0, 3, 3, 3] if mode == "nearest" else [0, 1, 2, 3, 3, 3]
+    np.testing.assert_allclose(found.reshape(-1), due, atol=1e-6)
+
+
 def _graph(made: onnx.GraphProto, opset: int = 20):
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("my", 1)]
     return fused_graph_of(helper.make_model(made, opset_imports=imports if opset > 19 else imports[:1]), "model.onnx")

@@ -35,6 +35,7 @@ from tilefw_onnx.storage import storage
 # Whose output has the elements of the first input in their order. (Dropout drops nothing in inference.)
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
 OLDEST_OPSET = 13  # from which on axes of Squeeze and its like are inputs
+_CENTRED_OPSET = 11  # from which on Resize says where pixels are: without a word at the middle of each
 
 # What follows from the type and the shape of the first input alone.
 OF_SHAPE: Mapping[str, Callable[[Mapping[str, Any], str, tuple[int, ...]], np.ndarray]] = {
@@ -76,6 +77,8 @@ def opened_graph(
             model = onnx.version_converter.convert_version(model, OLDEST_OPSET)
         except Exception as error:
             raise CodeError(f"{name} has opset {opsets['']}: {first_line(error)}", code="TFW0994") from None
+        if opsets[""] < _CENTRED_OPSET:
+            _resize_from_corners(model.graph)
         opsets[""] = OLDEST_OPSET
     if model.functions:
         model = _inlined(model, name)
@@ -84,6 +87,18 @@ def opened_graph(
     except Exception as error:
         raise CodeError(f"the shapes of {name} do not fit each other: {first_line(error)}", code="TFW0994") from None
     return (reading or ModelReading)(inferred.graph, opsets, name, known=file.weights).graph()
+
+
+def _resize_from_corners(graph: onnx.GraphProto) -> None:
+    """Resize and Upsample had no attribute for the place that a pixel is made of: it was its own divided by the scale, as
+    ONNX Runtime has it (upsamplebase.h), and the converter, which leaves the attributes out, has taken the later default."""
+    for node in graph.node:
+        if node.op_type == "Resize" and not node.domain:
+            node.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
+            node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _resize_from_corners(attribute.g)
 
 
 def _inlined(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
