@@ -1,5 +1,7 @@
 """The model of time for gfx942: no figure is dead, products take the chip's passes, and time goes where the code's faults are."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tilefw.kernels.profiled import profiled, recorded
@@ -31,3 +33,10 @@ def test_spills_show_as_traffic_and_time() -> None:
     shape = {"m": "128", "n": "256", "k": "64", "block_m": "128", "block_n": "256", "block_k": "32"}
     few, many = (profiled(load("matmul"), {**shape, "num_warps": warps}, TARGET) for warps in ("2", "8"))
     assert few.seconds > 1.3 * many.seconds, "two waves have no room for the tile's sums"
+
+
+def test_a_mixed_product_that_adds_nothing_converts() -> None:
+    cost = find_target(TARGET).backend.timing().cost
+    name = "v_fma_mixlo_f16"
+    converts, adds = (SimpleNamespace(mnemonic=name, text=f"{name} v1, v2, s4, {addend}") for addend in ("neg(0)", "v3"))
+    assert (cost(converts).purpose, cost(adds).purpose) == ("conversion", "")

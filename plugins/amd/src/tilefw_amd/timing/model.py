@@ -22,6 +22,9 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
     ("v_cos_", "special"), ("v_trig_", "special"),
 )
 
+# Products with an addend that take and give either precision: with -0 added they are how the compiler converts.
+_MIXED, _ADDS_NOTHING = "v_fma_mix", ", neg(0)"
+
 # An instruction of each kind; of an integer's division the one that it is made with.
 _TYPICAL = {
     "integer": "v_add_u32", "float": "v_fma_f32", "division": "v_rcp_f32", "special": "v_exp_f32", "conversion": "v_cvt_f16_f32",
@@ -68,13 +71,13 @@ class WaveCosts:
         self._of = cache(self._by_mnemonic)
 
     def __call__(self, instruction: Any) -> InstructionCost:
-        return self._of(instruction.mnemonic)
+        return self._of(instruction.mnemonic, instruction.mnemonic.startswith(_MIXED) and _ADDS_NOTHING in instruction.text)
 
     def of(self, mnemonic: str) -> InstructionCost:
         """The cost of an instruction that is nowhere in the code."""
         return self._of(mnemonic)
 
-    def _by_mnemonic(self, mnemonic: str) -> InstructionCost:
+    def _by_mnemonic(self, mnemonic: str, converts: bool = False) -> InstructionCost:
         row = self._isa.row(mnemonic)
         its: Timing = self._timings[row.name]
         pipe = _PIPES[its.unit]
@@ -84,7 +87,8 @@ class WaveCosts:
             return InstructionCost(pipe, self._figures["issue_interval"], self._figures["shared_latency"])
         if its.unit == "vmem":
             return InstructionCost(pipe, self._figures["issue_interval"], 0, purpose=_purpose(row.name))
-        return InstructionCost(pipe, its.issue, its.latency, operations=self._operations(row.name, its), purpose=_purpose(row.name))
+        purpose: Purpose = "conversion" if converts else _purpose(row.name)
+        return InstructionCost(pipe, its.issue, its.latency, operations=self._operations(row.name, its), purpose=purpose)
 
     def _operations(self, name: str, its: Timing) -> int:
         if its.unit == "matrix":
