@@ -5,6 +5,7 @@ barriers say so, each with the scope that it has: a release of the device's scop
 strong and have each other in scope do not race, and stores of equal bytes do not. What a strong read meets is what memory holds, or
 with weak memory the value that it was given. A wave's accesses between two of its releases are one epoch
 (tracking/agent_accesses.py). What engines copy is in rank_engine_order.py.
+A load whose value nobody uses counts as any other: a compiler's speculative load of what another rank writes would be reported.
 """
 
 from __future__ import annotations
