@@ -80,8 +80,8 @@ def _batches(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
 
 
 def _experts(rng: np.random.Generator, ranks: int) -> tuple[Arrays, ...]:
-    """One a rank, and a row for each of them at least, of elements for both waves."""
-    rows, d = max(ranks, 3), 72
+    """One a rank, and a row for each of them at least; of the last tile of columns both waves have some."""
+    rows, d = max(ranks, 3), 76
     chosen = [((np.arange(rows) + rank) % ranks).astype(np.int32)[:, None] for rank in range(ranks)]
     weights = [rng.random((rows, 1)).astype(np.float32) + 0.5 for _ in range(ranks)]
     return normal(rng, ranks, (rows, d), "float16"), chosen, weights, normal(rng, ranks, (1, d, d), "float16")
@@ -97,7 +97,7 @@ _OF_KERNEL = {
     "ring_attention": NodeCase(3, _attention, _TILES),
     "distributed_decode": NodeCase(2, _keys, _TILES),
     "pipeline_send_recv": NodeCase(2, _batches, {**_TILES, "slots": 1}),
-    "moe_dispatch_combine": NodeCase(2, _experts, {**_TILES, "block": 32}),
+    "moe_dispatch_combine": NodeCase(2, _experts, _TILES),
 }
 # Of three ranks, what the ring forwards once is read by nobody but those who have met behind it.
 _OF_FORM = {"all_reduce.ring": NodeCase(4, _drawn("all_reduce", 450), _VECTORS)}

@@ -49,8 +49,11 @@ class Sweep:
         """The numbers of ranks: every one for a collective's first form, an odd one and the largest for the others."""
         return self.ranks if len(self.ranks) == 1 or form == one.forms[0] else (3, self.ranks[-1])
 
-    def sizes(self, one: Collective) -> Sequence[int]:
-        return (1, 3, one.n) if self.flag == "sizes" else (one.small,)
+    def sizes(self, one: Collective, ranks: int) -> Sequence[int]:
+        """Numbers of ranks between those of all forms have a third of the data: what many blocks show, these two show."""
+        if self.flag == "sizes":
+            return (1, 3, one.n)
+        return (one.small // 3,) if 3 < ranks < self.ranks[-1] else (one.small,)
 
     def dtypes(self, one: Collective) -> Sequence[str]:
         return one.dtypes[1:] if self.flag == "types" else one.dtypes[:1]
@@ -67,7 +70,7 @@ def choices(one: Collective) -> Iterator[tuple[Sweep, dict[str, Any], int]]:
     for sweep in SWEEPS:
         for form in one.forms:
             for ranks in sweep.of(one, form):
-                for n in sweep.sizes(one):
+                for n in sweep.sizes(one, ranks):
                     for dtype in sweep.dtypes(one):
                         for seed in sweep.seeds:
                             yield sweep, {"form": form, "ranks": ranks, "n": n, "dtype": dtype, "memory": sweep.memory}, seed
