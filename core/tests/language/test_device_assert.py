@@ -144,3 +144,33 @@ def test_a_chip_without_a_trap_says_so() -> None:
         pytest.skip("spatial-sdm1 is not installed")
     with tilefw.target("spatial-sdm1"), pytest.raises(KernelError, match=r"tile\.trap|cf\.branch"):
         asserted[(1,)](np.array([1], np.int32), np.zeros(1, np.int32))
+
+
+@tilefw.jit
+def choosing(out_ptr, n, MODE: tl.constexpr):
+    chosen = 0
+    if n > 5:
+        chosen = 1
+    elif n > 0:
+        chosen = 2
+    else:
+        assert False, "n is not positive"  # noqa: B011
+    if MODE == "strict":
+        assert False, "no such mode"  # noqa: B011
+    tl.store(out_ptr, chosen)
+
+
+@pytest.mark.parametrize("target", ["reference", "nvidia-sm80", "amd-cdna3"])
+def test_an_assertion_that_fails_in_a_branch_of_run_time_is_one_of_debug_builds(target: str) -> None:
+    out = np.zeros(1, np.int32)
+    for n, chosen in ((7, 1), (3, 2)):
+        choosing[(1,)](out, n, "any", debug=True, target=target)
+        assert out[0] == chosen
+    choosing[(1,)](out, -1, "any", target=target)
+    assert out[0] == 0
+    with pytest.raises(CheckError) as told:
+        choosing[(1,)](out, -1, "any", debug=True, target=target)
+    assert told.value.code == "TFW0812" and told.value.place is not None
+    assert 'assert False, "n is not positive"' in told.value.place.text
+    with pytest.raises(CompileError, match="assertion failed: no such mode"):
+        choosing[(1,)](out, 7, "strict", target=target)

@@ -188,9 +188,11 @@ class Statements(Branches, LoopStatements):
             self.expression(node.value)
 
     def asserted(self, node: ast.Assert) -> None:
-        """`assert`: checked at once when it can be; at run time it is a tl.device_assert."""
+        """`assert`: checked at once when it can be; at run time it is a tl.device_assert. One that fails in a branch or a loop of
+        run time (`else: assert False`) is no mistake where nobody comes there."""
         condition = self.expression(node.test)
-        if isinstance(condition, RuntimeValue):
+        reached = self.frame.b.block is self.frame.b.entry
+        if isinstance(condition, RuntimeValue) or not (condition or reached):
             message = "" if node.msg is None else self.expression(node.msg)
             self.frame.at(node)
             MEANINGS["device_assert"](self.frame.b, condition, message, None)
