@@ -141,8 +141,18 @@ def of_any_number(*values):
 
 
 @tilefw.jit
+def of_any_name(**values):
+    return values
+
+
+@tilefw.jit
 def calling_with_many(x_ptr):
-    tl.store(x_ptr, of_any_number(1, 2)[0])
+    tl.store(x_ptr, of_any_number(1, 2)[1])
+
+
+@tilefw.jit
+def calling_by_any_name(x_ptr):
+    tl.store(x_ptr, of_any_name(x=1))
 
 
 @tilefw.jit

@@ -161,8 +161,14 @@ def test_what_a_kernel_cannot_do_here_is_said_by_name() -> None:
     refused = _code(kernels.breaking, (1,), one, 2)
     assert refused.code == "TFW0102" and refused.place is not None and refused.place.text.strip() == "break"
     assert _code(kernels.badly_formatted, (1,), one, BLOCK=4).code == "TFW0114"
-    assert _code(kernels.calling_with_many, (1,), one).code == "TFW0102"
+    assert _code(kernels.calling_by_any_name, (1,), one).code == "TFW0102"
     assert _code(kernels.numbered, (4,), np.zeros(4, np.int32), BLOCK=4).code == "TFW0812"
+
+
+def test_the_arguments_of_a_starred_parameter_are_a_tuple() -> None:
+    x = np.zeros(1, np.int32)
+    tilefw.debug.run(kernels.calling_with_many, (1,), x)
+    assert x.tolist() == [2]
 
 
 def test_a_tuned_kernel_runs_with_its_first_configuration() -> None:
