@@ -58,7 +58,7 @@ class _Staging:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _EngineStore:
     """The layout of the value, the array that it goes to, and how it is put down for the engine."""
 
     layout: LinearLayout
@@ -81,7 +81,7 @@ def store_block(context: LoweringContext, op: StoreBlockOp) -> None:
         _store(context, op, plan)
 
 
-def _plan(context: LoweringContext, op: StoreBlockOp) -> _Plan | None:
+def _plan(context: LoweringContext, op: StoreBlockOp) -> _EngineStore | None:
     """How an engine stores a block; None where lanes do."""
     engine, layout = engine_of(context.machine, op), context.assignment.layouts[op]
     if engine is None or not engine.stores or layout.copies:
@@ -91,7 +91,7 @@ def _plan(context: LoweringContext, op: StoreBlockOp) -> _Plan | None:
     accesses = layout.registers // context.assignment.accesses.access_width(op, layout)
     if array is None or staging is None or len(staging.stores.constants) * _GAIN > accesses:
         return None
-    return _Plan(layout, array, staging)
+    return _EngineStore(layout, array, staging)
 
 
 def finish(context: LoweringContext) -> None:
@@ -130,7 +130,7 @@ def _bytes(type: Attribute) -> int:
     return math.prod(types.shape_of(type)) * types.dtype_of(type).storage_bits // 8
 
 
-def _store_again_and_again(context: LoweringContext, op: StoreBlockOp, plan: _Plan) -> None:
+def _store_again_and_again(context: LoweringContext, op: StoreBlockOp, plan: _EngineStore) -> None:
     """In a loop: the engine has written the block before when a thread does anything with this one."""
     builder, first = context.builder, _first_thread(context)
     buffer = context.stores_in_loops.get(_key(op))
@@ -194,7 +194,7 @@ def _staging(
     return None
 
 
-def _store(context: LoweringContext, op: StoreBlockOp, plan: _Plan) -> None:
+def _store(context: LoweringContext, op: StoreBlockOp, plan: _EngineStore) -> None:
     buffer = _alloc(context, op, plan.staging)
     when = _start(context, op, plan, buffer)
     _wait(context, when, buffer.id, written=False)
@@ -215,7 +215,7 @@ def _wait(context: LoweringContext, when: SSAValue, buffer: int, written: bool) 
     context.builder.insert(lane.BulkStoreWaitOp.create(operands=[when], properties=properties))
 
 
-def _start(context: LoweringContext, op: StoreBlockOp, plan: _Plan, buffer: lane.AllocOp) -> SSAValue:
+def _start(context: LoweringContext, op: StoreBlockOp, plan: _EngineStore, buffer: lane.AllocOp) -> SSAValue:
     """Fill the buffer, and have one thread start the stores; for whom."""
     layout, array, staging = plan.layout, plan.array, plan.staging
     builder, engine, dtype = context.builder, context.machine.chip.copy_engine, types.dtype_of(op.value.type)
