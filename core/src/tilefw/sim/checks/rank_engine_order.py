@@ -104,7 +104,7 @@ class _Part:
         if copy.inside is not None and not (writes and copy.filling):
             chosen = copy.inside.reshape(-1)
             self.rows, self.index = self.rows[chosen], self.index[chosen]
-        # Each addition of a reduction is relaxed, of the device's scope (PTX ISA, cp.reduce.async.bulk).
+        # Each addition of a reduction is relaxed, of the device's scope.
         self.scope = int(SyncScope.DEVICE) if writes and copy.reduction is not None else 0
 
 
