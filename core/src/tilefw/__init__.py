@@ -81,7 +81,8 @@ def __getattr__(name: str) -> Any:
         return import_module("tilefw.debug")
     if name not in _HOMES:
         raise AttributeError(f"module 'tilefw' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)  # a launch may ask for `cdiv` each time
+    return found
 
 
 def __dir__() -> list[str]:
