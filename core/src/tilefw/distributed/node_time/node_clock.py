@@ -58,7 +58,7 @@ class NodeTime:
 
 
 @dataclass(frozen=True, slots=True)
-class _MadeLaunch:
+class _ReplayedLaunch:
     """A launch of a rank in the replay: its beginning, its end."""
 
     rank: int
@@ -79,7 +79,7 @@ class NodeClock:
         self._chip, self._system, self._bases = chip, system, bases
         self._replay = Replay(system, len(bases), chip.clock_hz, chip.workgroup_cycles)
         self._executions = RankExecutions(chip)
-        self._made: list[_MadeLaunch] = []
+        self._made: list[_ReplayedLaunch] = []
 
     def launch(self, one: ExecutedLaunch) -> None:
         """A launch behind the others of its rank. Raises LaunchError TFW0342."""
@@ -87,7 +87,7 @@ class NodeClock:
         workgroups = self._executions.of(one, addresses)
         begun, ended = self._replay.add(one.rank, self._chip.launch_seconds * 1e6, workgroups)
         speaks = any(event.reads or event.writes for workgroup in workgroups for event in workgroup.events)
-        self._made.append(_MadeLaunch(one.rank, one.name, begun, ended, speaks))
+        self._made.append(_ReplayedLaunch(one.rank, one.name, begun, ended, speaks))
 
     def copy(self, one: RankCopy) -> None:
         """A copy of an engine behind the launches so far. Starting one takes the host as long as starting a launch."""
