@@ -57,7 +57,7 @@ class Execution:
         self._idle = False  # the path that ran last waits for another
         self._polls_before = self._stores_before = 0
         self._computed = False  # in this turn a path has used its time slice for something else than polls
-        self.vain_polls: dict[tuple[int, bytes], Poll] = {}  # of its last turn
+        self.vain_polls: dict[tuple[int, bytes], Poll] = {}  # of its last turns, since it did something else
         together = max((block.gathered for block in prepared.blocks), default=0)
         # Groups of waves are neighbouring rows of a frame: where a workgroup has waves besides, only in a frame without these.
         self._waves_besides = bool(together) and state.geometry.waves % together != 0
@@ -87,7 +87,9 @@ class Execution:
         beginning has been seen. Raises Fault."""
         stop = min(self._blocks_run + quantum, self._last_block)
         lanes = self._lanes
-        lanes.idle_polls, lanes.vain_polls, self._computed = 0, {}, False
+        if not self.polled_in_vain:
+            lanes.vain_polls = {}
+        lanes.idle_polls, self._computed = 0, False
         self._polls_before, self._stores_before = lanes.polls, lanes.stores
         while self._blocks_run < stop and lanes.idle_polls < IDLE_POLLS:
             if self.batch.barriers_changed:
