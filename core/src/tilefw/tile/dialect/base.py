@@ -9,7 +9,7 @@ from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -58,10 +58,11 @@ class LeanResult(OpResult):
     __hash__ = object.__hash__
 
 
+_ValueT = TypeVar("_ValueT", bound=SSAValue)
 _VALUES = frozenset({LeanResult, OpResult, BlockArgument})
 
 
-class LeanValues(SSAValues):
+class LeanValues(SSAValues[_ValueT]):
     """Values that are taken by their index as from any tuple; xDSL's asks first if it is one."""
 
     __getitem__ = tuple.__getitem__  # type: ignore[assignment]
