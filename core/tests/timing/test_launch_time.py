@@ -57,3 +57,15 @@ def test_where_all_run_at_once_some_of_all_over_the_grid_are_looked_at() -> None
     assert samples(once) == (6, 9, 15)
     assert own_workgroups(once, 6 % once.active) == (2, 6, 10, 14), "those that the processor of workgroup 6 has"
     assert samples(residency(chip(), 64, 2, 0.25)) == (), "processors take one after the other, and have of all"
+
+
+def test_a_processor_that_has_fewer_workgroups_than_the_busiest_is_timed_with_its_own() -> None:
+    spread = residency(chip(), 5, 2, None)
+    touches = {1: range(4)}
+    made = trace(code("add 1 1", "load 2"), workgroups=own_workgroups(spread, 1), waves=2, times=40, touches=touches, apart=128)
+    launch = RecordedLaunch(made, made, spread, 0, processor=1)
+    alone = residency(chip(), 4, 2, None)
+    assert launch_time(chip(), launch).cycles == launch_time(chip(), RecordedLaunch(made, made, alone, 0, processor=1)).cycles
+    profile = launch_profile(chip(), (chip(), chip()), launch, kernel="k", target="toy", occupancy=None)
+    assert profile.roofline[-1].nbytes == 5 * 2 * 40 * 128, "all five workgroups load"
+    assert "tail" not in {cause.cause for cause in profile.causes}, "without the fifth workgroup this processor takes as long"

@@ -94,7 +94,7 @@ def _slowest(spread: Residency, executed: Callable[[int], int]) -> tuple[int, li
         return 0, []
     times = counts[longest] / counts[0]
     text = f"workgroups differ: of {len(counts)} that were sampled number {longest} executes {times:.1f} times what the first does"
-    return longest % spread.active, [f"{text}; its processor is timed"]
+    return longest % spread.active, [f"{text}; its processor is timed, bytes and operations are as if all did as much"]
 
 
 def profile_again(made: Launchable, findings: Sequence[Finding], workgroups: int = BESIDE, warm: bool = False) -> LaunchProfile:

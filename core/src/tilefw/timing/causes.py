@@ -8,7 +8,7 @@ from functools import partial
 
 from tilefw.timing import without
 from tilefw.timing.chip_timing import ChipTiming
-from tilefw.timing.launch_time import Neighbours, PredictedTime, RecordedLaunch, launch_time, prepared
+from tilefw.timing.launch_time import Neighbours, PredictedTime, RecordedLaunch, dealt, launch_time, prepared
 from tilefw.timing.without import Subject, Without
 
 LEAST = 0.02
@@ -79,7 +79,10 @@ def _last_workgroup(subject: Subject, launch: RecordedLaunch, again: Callable[..
     spread = launch.spread
     if spread.most == 1 or not spread.workgroups % spread.active:
         return 0.0
-    if spread.most > len(time.sampled):
+    mine = dealt(spread, len(time.sampled))
+    if mine < spread.most:  # the slowest is another one
+        return 0.0
+    if mine > len(time.sampled):
         return time.each
     last = time.sampled[-1]
     fewer = Without(subject.chip, [stream for stream in subject.waves if stream.workgroup != last])

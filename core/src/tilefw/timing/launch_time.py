@@ -60,6 +60,12 @@ def own_workgroups(spread: Residency, processor: int = 0) -> tuple[int, ...]:
     return tuple(number for number in dealt if number < spread.workgroups)
 
 
+def dealt(spread: Residency, own: int) -> int:
+    """Workgroups that the processor of a recorded launch has in all, `own` of them at first. Where all run at once it need not be
+    the busiest."""
+    return spread.most if spread.most > spread.resident else own
+
+
 def samples(spread: Residency) -> tuple[int, ...]:
     """Workgroups that tell whether those of a launch are alike, where all run at once: then the slowest decides. Two by the golden
     section, which no period of a grid's meets, and the last; none where processors take one after the other, or one has all."""
@@ -130,16 +136,16 @@ def launch_time(
             return timed(waves, rounds)
         return extended(timed(repeated.short, rounds), timed(repeated.long, rounds), repeated)
 
-    once = simulated(1)
+    once, mine = simulated(1), dealt(spread, len(own))
     cycles = once.cycles + chip.workgroup_cycles
     outcome, scale, each = once, 1.0, once.cycles / len(own)
-    if spread.most > len(own):
+    if mine > len(own):
         again = simulated(2)
         each = max(again.cycles - once.cycles, 0.0) / len(own)
-        cycles += each * (spread.most - len(own))
-        outcome, scale = again, spread.most / (2 * len(own))
+        cycles += each * (mine - len(own))
+        outcome, scale = again, mine / (2 * len(own))
     if launch.spilled and chip.spills_later and not ideal.spills:
-        added = _spilling(chip, launch, waves) * spread.most
+        added = _spilling(chip, launch, waves) * mine
         cycles += added
         outcome.limits[SPILLS] = outcome.limits.get(SPILLS, 0.0) + added / scale
         outcome.cycles += added / scale

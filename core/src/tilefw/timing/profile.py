@@ -11,7 +11,7 @@ from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.causes import causes
 from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_profile import LaunchProfile, Limit, Roof, StalledCode
-from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, launch_time, neighbours
+from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, dealt, launch_time, neighbours
 from tilefw.timing.periods import LONG
 
 
@@ -52,7 +52,7 @@ def _limits(time: PredictedTime) -> tuple[Limit, ...]:
 
 def _of_launch(time: PredictedTime) -> float:
     """How much of the launch is not simulated for each part that is."""
-    return time.scale * time.residency.active * time.residency.workgroups / (time.residency.most * time.residency.active)
+    return time.scale * time.residency.workgroups / dealt(time.residency, len(time.sampled))
 
 
 def _roofline(chip: ChipTiming, time: PredictedTime) -> tuple[Roof, ...]:
