@@ -12,6 +12,7 @@ from tilefw.kernels.estimated import KernelEstimates
 from tilefw.kernels.spec import load
 from tilefw.kernels.tuning import Search, Trial
 from tilefw.passes.pipeline import default_passes
+from tilefw.runtime.estimates import FEW
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.tile.text.module import parse
 from tilefw.timing.estimate.program_parts import WorkRegion
@@ -90,6 +91,14 @@ def test_programs_that_differ_are_read_all_over_the_grid() -> None:
     turns = [next(item.times for item in one.items if isinstance(item, WorkRegion)) for one in (work.whole, *work.others)]
     assert turns == [5, 0, 3, 6, 9], "as many as what each reads says: the middle, the first, two between, the last"
     assert next(part.contended for part in work.whole.parts() if part.what == "atomic") == 1.0, "all programs want one address"
+
+
+def test_lengths_that_a_kernel_of_the_library_draws_are_read_as_long_as_they_are_few() -> None:
+    estimates = KernelEstimates(load("ragged_sums"), {"rows": FEW, "columns": 300}, find_target("nvidia-sm80"))
+    estimates({"block": 64})
+    (work,) = estimates.works
+    turns = [next(item.times for item in one.items if isinstance(item, WorkRegion)) for one in (work.whole, *work.others)]
+    assert turns[1] == 0 and max(turns) > 1, "the first row is empty by its kernel, others are as they are drawn"
 
 
 @pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])

@@ -13,7 +13,7 @@ from tilefw.kernels.instance import Instance, instance
 from tilefw.kernels.spec import KernelSpec, Launch, Parameters
 from tilefw.runtime.arguments.array_facts import facts_of
 from tilefw.runtime.compilation import options
-from tilefw.runtime.estimates import Estimates
+from tilefw.runtime.estimates import FEW, Estimates
 from tilefw.runtime.plugins.loader import Target
 from tilefw.timing.estimate.estimated_time import Estimate
 from tilefw.timing.estimate.program_parts import ProgramWork
@@ -22,12 +22,8 @@ LAUNCH_KEYWORDS = ("num_warps", "num_stages")
 """Parameters of library kernels that are keywords of their launches, and nothing else."""
 
 
-_FEW = 4096
-"""Numbers that are drawn indeed: shapes may depend on them."""
-
-
-class _Zeros(np.random.Generator):
-    """Draws nothing: what estimates read of arrays is their size."""
+class _FewNumbers(np.random.Generator):
+    """Draws the integers of small arrays, which estimates look at (`FEW`); of others they read the size alone."""
 
     def __init__(self) -> None:
         super().__init__(np.random.PCG64(0))
@@ -41,8 +37,9 @@ class _Zeros(np.random.Generator):
     def integers(  # type: ignore[override]
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Any:
-        few = not size or np.prod(size) < _FEW
-        return super().integers(low, high, size, dtype, endpoint) if few else np.full(size, low, dtype)
+        if not size or np.prod(size) <= FEW:
+            return super().integers(low, high, size, dtype, endpoint)
+        return np.full(size, 0 if high is None else low, dtype)
 
 
 @dataclass
@@ -75,7 +72,7 @@ class KernelEstimates:
         keywords = {name: parameters[name] for name in LAUNCH_KEYWORDS if name in parameters}
         shape = json.dumps({name: str(value) for name, value in parameters.items() if name not in keywords})
         if shape not in self._prepared:
-            launch = self.spec.prepare(parameters, _Zeros())
+            launch = self.spec.prepare(parameters, _FewNumbers())
             self._prepared[shape] = launch, instance(self.spec, launch)
         launch, made = self._prepared[shape]
         info = self.target.info
