@@ -22,6 +22,7 @@ from tilefw.cli.model_report import (
     summary,
 )
 from tilefw.cli.node_models import require_devices, run_on_node
+from tilefw.cli.node_time_report import check_timeline_name
 from tilefw.cli.output import print_json, write_file
 from tilefw.graph.model_readers import PLAN_SUFFIX
 
@@ -141,10 +142,8 @@ def _refuse_together(args: argparse.Namespace) -> None:
             raise UsageError(
                 f"--{name} does not go with --check", code="TFW0917", help="a launch that is judged takes as long as its judgement"
             )
-    if args.timeline and not args.timeline.endswith((".json", ".svg")):
-        raise UsageError(
-            f"'{args.timeline}' ends neither in .json nor in .svg", code="TFW0917", help=".json is for ui.perfetto.dev"
-        )
+    if args.timeline:
+        check_timeline_name(args.timeline)
     if args.sample is not None and not args.check:
         raise UsageError("--sample goes with --check launches", code="TFW0917")
     if args.sample is not None and args.sample < 0:

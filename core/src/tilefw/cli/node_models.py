@@ -14,7 +14,6 @@ from tilefw.cli.array_files import write_arrays
 from tilefw.cli.model_report import NODES_SHOWN, RunProgress, certificate_to_json, facts, judgement_lines, summary
 from tilefw.cli.node_time_report import (
     asks_for_time,
-    check_timeline_name,
     rendered_time,
     require_time,
     system_asked_for,
@@ -47,8 +46,6 @@ def require_devices(plan: ModelPlan, args: argparse.Namespace) -> None:
                 f"--{name} is of several devices, and {args.kernel} is a model of one", code="TFW0917",
                 help="--profile tells how long each launch takes",
             )
-    if plan.on_node and args.timeline:
-        check_timeline_name(args.timeline)
     if not plan.on_node and args.timeline and not args.timeline.endswith(".json"):
         raise UsageError(f"'{args.timeline}' does not end in .json", code="TFW0917", help=".json is for ui.perfetto.dev")
     if plan.on_node and args.executor == "hw":
