@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilefw.api.backend import CompileOptions
 from tilefw.api.errors import LaunchError
 from tilefw.kernels.estimated import KernelEstimates
 from tilefw.kernels.spec import load
@@ -15,6 +16,7 @@ from tilefw.passes.pipeline import default_passes
 from tilefw.runtime.estimates import FEW
 from tilefw.runtime.plugins.loader import find_target
 from tilefw.tile.text.module import parse
+from tilefw.timing.estimate.machine_work import WavesOfChip, work_on
 from tilefw.timing.estimate.program_parts import WorkRegion
 from tilefw.timing.estimate.program_work import program_work
 
@@ -49,6 +51,16 @@ def test_a_program_is_read_with_the_numbers_of_its_launch() -> None:
     assert load.advance == 256, "the next turn begins where this one ends"
     store = next(part for part in work.whole.parts() if part.what == "store")
     assert store.argument == 1 and store.nbytes == 256
+
+
+@pytest.mark.parametrize("target", ["nvidia-sm80", "amd-cdna3"])
+def test_turns_that_go_through_a_line_bring_its_bytes_once(target: str) -> None:
+    short = LOOP.replace("64", "16")
+    work = program_work(parse(short, "loop.mlir"), {"n": 1024}, {"x": 4096, "out": 64}, (10, 1, 1))
+    backend = find_target(target).backend
+    lanes = backend.lane_machine(CompileOptions())
+    assert lanes is not None
+    assert work_on(WavesOfChip(backend.timing(), lanes, 1), work.whole).moved[0] == 4096, "64 bytes a turn, whatever a line has"
 
 
 def test_simplified_tile_ir_has_the_same_work() -> None:
