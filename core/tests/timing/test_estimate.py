@@ -77,6 +77,29 @@ def test_an_unsigned_argument_may_have_the_highest_bit() -> None:
     assert next(item.times for item in work.whole.items if isinstance(item, WorkRegion)) == 0, "the loop compares signed numbers"
 
 
+TWICE = """
+func.func public @kernel(%out: !tile.ptr<i32> {tile.name = "out"}, %n: i32 {tile.name = "n"}) {
+  %zero = tile.constant 0 : i32
+  %one = tile.constant 1 : i32
+  %before = tile.constant 5 : i32
+  %after = tile.constant 7 : i32
+  %count = scf.for %i = %zero to %n step %one iter_args(%held = %before) -> (i32) : i32 {
+    scf.yield %after : i32
+  }
+  scf.for %j = %zero to %count step %one : i32 {
+    tile.store %out, %j : !tile.ptr<i32>
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(("n", "turns"), [(0, 5), (2, 7)])
+def test_a_loop_without_a_turn_gives_what_it_was_given(n: int, turns: int) -> None:
+    work = program_work(parse(TWICE, "twice.mlir"), {"n": n}, {}, (1, 1, 1))
+    assert [item.times for item in work.whole.items if isinstance(item, WorkRegion)] == [n, turns]
+
+
 WALK = """
 func.func public @kernel(%ends: !tile.ptr<i32> {tile.name = "ends"}, %out: !tile.ptr<i32> {tile.name = "out"}) {
   %one = tile.constant 1 : i32

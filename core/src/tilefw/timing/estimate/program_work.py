@@ -125,7 +125,7 @@ class _ProgramWalk:
         if trips > 1 and low is not None and step and inner.innermost:
             self._advances(op, inner, low + step)
         self._made = made
-        for result, value in zip(op.results, last.operands, strict=True):
+        for result, value in zip(op.results, last.operands if trips else op.iter_args, strict=True):
             self._known.set(result, self._known[value])
             self._made[result] = (len(into.items),)
             if value in self._products:
