@@ -35,8 +35,9 @@ def test_spills_show_as_traffic_and_time() -> None:
     assert few.seconds > 1.3 * many.seconds, "two waves have no room for the tile's sums"
 
 
-def test_a_mixed_product_that_adds_nothing_converts() -> None:
+def test_a_mixed_product_by_one_that_adds_nothing_converts() -> None:
     cost = find_target(TARGET).backend.timing().cost
     name = "v_fma_mixlo_f16"
-    converts, adds = (SimpleNamespace(mnemonic=name, text=f"{name} v1, v2, s4, {addend}") for addend in ("neg(0)", "v3"))
-    assert (cost(converts).purpose, cost(adds).purpose) == ("conversion", "")
+    operands = ("s4, neg(0)", "1.0, neg(0) op_sel_hi:[1,0,0]", "s4, v3", "v4, neg(0)")
+    found = [cost(SimpleNamespace(mnemonic=name, text=f"{name} v1, v2, {said}")).purpose for said in operands]
+    assert found == ["conversion", "conversion", "", ""], "what is multiplied by another value is arithmetic"

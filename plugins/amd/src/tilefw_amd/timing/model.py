@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -22,8 +23,9 @@ _PURPOSES: tuple[tuple[str, Purpose], ...] = (
     ("v_cos_", "special"), ("v_trig_", "special"),
 )
 
-# Products with an addend that take and give either precision: with -0 added they are how the compiler converts.
-_MIXED, _ADDS_NOTHING = "v_fma_mix", ", neg(0)"
+# Products with an addend that take and give either precision: by 1 with -0 added they are how the compiler converts. It keeps
+# the 1 in a scalar register, and no other factor of such a product (select/combine.py).
+_CONVERTS = re.compile(r"v_fma_mix.*, (s\d+|1\.0), neg\(0\)")
 
 # An instruction of each kind; of an integer's division the one that it is made with.
 _TYPICAL = {
@@ -71,7 +73,7 @@ class WaveCosts:
         self._of = cache(self._by_mnemonic)
 
     def __call__(self, instruction: Any) -> InstructionCost:
-        return self._of(instruction.mnemonic, instruction.mnemonic.startswith(_MIXED) and _ADDS_NOTHING in instruction.text)
+        return self._of(instruction.mnemonic, _CONVERTS.match(instruction.text) is not None)
 
     def of(self, mnemonic: str) -> InstructionCost:
         """The cost of an instruction that is nowhere in the code."""
