@@ -187,7 +187,7 @@ def _fresh(machine: WavesOfChip, part: ProgramPart) -> float:
     return 1.0 if part.advance is None else min(1.0, part.advance / machine.chip.levels[0].line)
 
 
-def _new(machine: WavesOfChip, part: ProgramPart) -> float:
+def _fresh_bytes(machine: WavesOfChip, part: ProgramPart) -> float:
     """The part of an access's bytes that no earlier turn of its loop has brought: a line comes once, for all the turns that go
     through it, and what is asked for of one lies together in runs."""
     if part.advance is None:
@@ -210,7 +210,7 @@ def _access(machine: WavesOfChip, made: MachineWork, part: ProgramPart, early: b
     if part.what == "load":
         made.near += asked * (1.0 if part.elements >= lanes.threads else copies)
         fresh = _fresh(machine, part)
-        moved = part.first_chunks * CHUNK * _new(machine, part)
+        moved = part.first_chunks * CHUNK * _fresh_bytes(machine, part)
         made.moved[part.argument] += moved
         made.chain = 1.0 if early else machine.load_latency(fresh if part.first_chunks else 0.0)
         made.waited += 0.0 if early else moved
