@@ -181,3 +181,27 @@ def test_no_buffer_takes_the_room_of_a_workgroup(together: int, own: bool, engin
     chip = replace(STORING, registers=64, processor_registers=1 << 16, processor_shared_bytes=together)
     function, _ = _of_tiles(chip, own=own)
     assert any(isinstance(op, lane.BulkStoreOp) for op in nested_ops(function)) == engine
+
+
+@tilefw.jit
+def rows_and_columns(a, b, out, count, B: tl.constexpr, N: tl.constexpr):
+    lines, inner, columns = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :], tl.arange(0, N)[None, :]
+    for tile in range(tl.program_id(0), count, tl.num_programs(0)):
+        total = tl.dot(tl.load(a + (tile * B + lines) * B + inner), tl.load(b + lines * N + columns))
+        in_rows = tl.make_block_ptr(out, (256, 256), (256, 1), (tile * B, 0), (B, N), (1, 0))
+        in_columns = tl.make_block_ptr(out, (256, 256), (1, 256), (tile * B, 128), (B, N), (0, 1))
+        tl.store(in_rows, total.to(tl.float16), boundary_check=(0, 1))
+        tl.store(in_columns, (total + 1).to(tl.float16), boundary_check=(0, 1))
+
+
+def test_one_buffer_begins_where_each_form_of_its_blocks_must() -> None:
+    """In rows 16 elements are next to each other, in columns 64: the widest form of each, whose patterns are of other lengths."""
+    signature = {"a": "*fp16:16", "b": "*fp16:16", "out": "*fp16:16", "count": "i32"}
+    module = build_module(rows_and_columns, signature, {"B": 64, "N": 16})
+    PassManager([*default_passes(), *lane_passes(LaneMachine(STORING, 4, disjoint=True), 3, verify=True)]).run(module)
+    stores = [op for op in nested_ops(module) if isinstance(op, lane.BulkStoreOp)]
+    (buffer,) = {op.buffer for op in stores}
+    (alloc,) = (op for op in nested_ops(module) if isinstance(op, lane.AllocOp) and op.id == buffer)
+    engine = STORING.copy_engine
+    assert engine is not None and {op.bytes for op in stores} == {64 * 16 * 2, 32 * 16 * 2}
+    assert alloc.align == max(form.pattern_bytes for form in engine.forms)

@@ -135,8 +135,10 @@ def _store_again_and_again(context: LoweringContext, op: StoreBlockOp, plan: _En
     builder, first = context.builder, _first_thread(context)
     buffer = context.stores_in_loops.get(_key(op))
     if buffer is None:
+        plans = (plan, *(_plan(context, other) for other in beside(op)))
+        widest = max((each.staging for each in plans if each), key=lambda staging: staging.operand.form.pattern_bytes)
         outer = builder.enter(context.entry)
-        buffer = context.stores_in_loops[_key(op)] = _alloc(context, op, plan.staging)
+        buffer = context.stores_in_loops[_key(op)] = _alloc(context, op, widest)  # rows or columns: each form begins there
         builder.leave(outer)
     _wait(context, first, buffer.id, written=True)
 
