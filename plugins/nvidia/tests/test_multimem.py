@@ -14,6 +14,7 @@ from test_warpgroup import assembled
 import tilefw
 import tilefw.language as tl
 import tilefw.language.distributed as tld
+from tilefw.api.errors import CheckError
 from tilefw.distributed.node import DeviceNode
 
 RANKS, BLOCK = 3, 64
@@ -85,3 +86,31 @@ def test_sums_into_ranks_memory_leave_the_other_half_as_it_is(
 def test_pairs_take_half_as_many_lanes() -> None:
     """A thread holds two neighbours: no word around one of them is made."""
     assert "sel" not in launched(add_to_all, np.float16, 64, 1)[2]
+
+
+def test_arrays_of_odd_numbers_of_halves_end_within_a_word() -> None:
+    """No other array begins there: what is loaded or added to beside the last half is nobody's."""
+    node, count = DeviceNode("nvidia-sm90a", RANKS), 49
+    x = node.array([np.arange(count, dtype=np.float16) + rank for rank in node.ranks])
+    loaded, added, due = node.zeros((BLOCK,), "float16"), node.zeros((count,), "float16"), sum(x[rank] for rank in node.ranks)
+    node.launch(load_all, (1,), x, loaded, count, BLOCK=BLOCK)
+    node.launch(add_to_all, (1,), node.array([np.pad(part, (0, BLOCK - count)) for part in x]), added, count, BLOCK=BLOCK)
+    assert all((part[:count] == due).all() for part in (*loaded, *added))
+
+
+@tilefw.jit
+def store_then_load(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, 1.0, mask=at < n)
+    tld.barrier()
+    tl.store(out + at, tld.multicast_load_reduce(x + at, "add", mask=at < n, other=0))
+
+
+def test_a_half_is_as_defined_as_itself() -> None:
+    """That nobody has written the other half of its word is not said of what is loaded."""
+    node = DeviceNode("nvidia-sm90a", RANKS)
+    x, out = node.empty((BLOCK,), "float16"), node.zeros((BLOCK,), "float16")
+    node.launch(store_then_load, (1,), x, out, 49, BLOCK=BLOCK, num_warps=1)
+    assert all((part[:49] == RANKS).all() and not part[49:].any() for part in out)
+    with pytest.raises(CheckError, match="never written"):
+        node.launch(load_all, (1,), node.empty((BLOCK,), "float16"), out, BLOCK, BLOCK=BLOCK)

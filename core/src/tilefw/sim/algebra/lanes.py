@@ -41,6 +41,7 @@ class NumpyLanes(IntegerLanes, FloatLanes, CrossLanes, EngineLanes, GroupLanes, 
         self.polls = self.idle_polls = self.stores = 0
         self.vain_polls: dict[tuple[int, bytes], Poll] = {}
         self.polled_loads = PolledLoads()
+        self.by_words = False
         self.quiet = False
         self.strayed = False
         self.frame: Frame

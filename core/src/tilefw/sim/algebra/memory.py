@@ -51,6 +51,8 @@ class MemoryLanes(Algebra):
     polled_loads: PolledLoads
     stores: int
     """To memory that other workgroups see."""
+    by_words: bool
+    """True while pairs of floats of 16 bits are loaded, of which one alone may be asked for."""
     quiet: bool
     """True while a step is repeated for its poison: nothing is counted or reported twice."""
 
@@ -123,13 +125,19 @@ class MemoryLanes(Algebra):
                 return []
         self._show_address(address, flat, alignment or size, size, mask)
         region = self.launch.memory.allocations.find(int(flat.flat[0]))
-        if region is not None and _extent(region, kind) >= size:
+        if region is not None and self._extent(region, kind) >= size:
             # One comparison does both ends: an address below the base wraps to a huge offset.
             offset = flat - np.uint64(region.base)
-            if int(offset.max()) <= _extent(region, kind) - size:
+            if int(offset.max()) <= self._extent(region, kind) - size:
                 self._check_writable(region, kind, address, mask)
                 return [Piece(region, offset.view(np.int64), lanes)]
         return self._several(address, size, kind, mask)
+
+    def _extent(self, region: Region, kind: AccessKind) -> int:
+        """How far accesses may reach. An atomic on 16 bits goes to the aligned word around them where a chip has no narrower one
+        (as LLVM's AtomicExpand has it), and no two allocations share a word: drivers align to 256 bytes at least. So does a load
+        of all copies of such a float."""
+        return region.size + -region.size % _WORD if kind == "atomic" or self.by_words else region.size
 
     def _check_writable(self, region: Region, kind: AccessKind, address: Array, mask: Array | None) -> None:
         if region.readonly and kind != "read":
@@ -146,7 +154,7 @@ class MemoryLanes(Algebra):
             first = full[open_lanes][0]
             region = self.launch.memory.allocations.find(int(first))
             offset = full - np.uint64(region.base if region is not None else 0)
-            extent = 0 if region is None else _extent(region, kind)
+            extent = 0 if region is None else self._extent(region, kind)
             inside = open_lanes & (offset <= np.uint64(max(0, extent - size))) if region is not None else open_lanes
             if region is None or extent < size or not inside.any() or not inside.flat[np.argmax(open_lanes)]:
                 self._out_of_bounds("global", address, size, kind, mask, region)
@@ -441,12 +449,6 @@ class MemoryLanes(Algebra):
         for base, extent in windows.values():
             result = result & ~((address - np.uint64(base)) < np.uint64(extent))
         return result
-
-
-def _extent(region: Region, kind: AccessKind) -> int:
-    """How far accesses may reach. An atomic on 16 bits goes to the aligned word around them where a chip has no narrower one (as
-    LLVM's AtomicExpand has it), and no two allocations share a word: drivers align to 256 bytes at least."""
-    return region.size + -region.size % _WORD if kind == "atomic" else region.size
 
 
 def _elements(raw: Array, bits: int, count: int) -> tuple[Array, ...]:

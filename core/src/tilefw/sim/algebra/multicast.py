@@ -5,7 +5,8 @@ A copy is loaded, stored to or updated by the primitives of plain memory, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -25,15 +26,34 @@ class MulticastLanes(MemoryLanes):
         step = _in_single(fmt) if wide else update_rule(op, fmt, fmt == "f32")
         found: list[Array] = []
         for copy in self.multicast_copies(address):
-            values = [
-                np.broadcast_to(value, self.frame.shape).copy()
-                for value in self.load("global", copy, bits, count, order=order, scope=scope)
-            ]
+            with self._by_words(fmt, count):
+                loaded = self.load("global", copy, bits, count, order=order, scope=scope)
+            values = [np.broadcast_to(value, self.frame.shape).copy() for value in loaded]
             if not found:
                 found = [_single(value, fmt) for value in values] if wide else values
             else:
                 found = [step(before, more) for before, more in zip(found, values, strict=True)]
         return tuple(_rounded(value, fmt) for value in found) if wide else tuple(found)
+
+    def multicast_poison(self, address: Array, fmt: str, bits: int, count: int) -> tuple[Array, ...]:
+        """The poison of what `multicast_load` gives: all bits of a float of which any copy's has some."""
+        unit = np.dtype(np.uint16) if fmt.endswith("x2") else np.dtype(f"u{bits // 8}")
+        lost = [np.zeros(self.frame.shape, f"u{bits // 8}") for _ in range(count)]
+        for copy in self.multicast_copies(address):
+            with self._by_words(fmt, count):
+                found = self.load_poison("global", copy, bits, count, None, None)
+            lost = [before | more for before, more in zip(lost, found, strict=True)]
+        full = unit.type(np.iinfo(unit).max)
+        return tuple(np.where(each.view(unit) != 0, full, unit.type(0)).view(each.dtype) for each in lost)
+
+    @contextmanager
+    def _by_words(self, fmt: str, count: int) -> Iterator[None]:
+        """A pair of floats of 16 bits may be loaded for one of them: of an array that ends within the word."""
+        self.by_words = fmt.endswith("x2") and count == 1
+        try:
+            yield
+        finally:
+            self.by_words = False
 
     def multicast_store(self, address: Array, values: Sequence[Array], *, order: str = "relaxed", scope: str = "system") -> None:
         for copy in self.multicast_copies(address):

@@ -347,11 +347,8 @@ class ShadowLanes:
 
     def multicast_load(self, address: Any, op: str, fmt: str, bits: int, count: int = 1, **keywords: Any) -> tuple[Shadowed, ...]:
         where, base = self._address(address), self.base
-        values, lost = base.multicast_load(where, op, fmt, bits, count, **keywords), np.zeros((1, 1, 1), dtype=np.bool_)
-        for copy in base.multicast_copies(where):
-            for poison in base.load_poison("global", copy, bits, count, None, None):
-                lost = lost | nonzero(poison)
-        return tuple(Shadowed(value, _filled(lost, value)) for value in values)
+        values = base.multicast_load(where, op, fmt, bits, count, **keywords)
+        return tuple(map(Shadowed, values, base.multicast_poison(where, fmt, bits, count)))
 
     def multicast_store(self, address: Any, values: Sequence[Any], **keywords: Any) -> None:
         for copy in self.base.multicast_copies(self._address(address)):
