@@ -172,6 +172,16 @@ def test_a_loop_waits_before_the_next_store_and_behind_the_last(removed: type) -
             _run_tiles(function, machine, 0, 32)
 
 
+@pytest.mark.parametrize(("first", "step"), [(-20, 16), (70, -24)], ids=["over lanes' and each other", "and backwards"])
+def test_blocks_over_each_other_need_what_was_written_not_what_was_read(first: int, step: int) -> None:
+    function, machine = _of_tiles()
+    waits = [op for op in nested_ops(function) if isinstance(op, lane.BulkStoreWaitOp)]
+    assert [op.written for op in waits] == [True, False]
+    del waits[0].properties["written"]
+    out, expected = _run_tiles(function, machine, first, step)
+    assert (out != expected).any()
+
+
 @pytest.mark.parametrize(
     ("together", "own", "engine"), [(1 << 20, False, True), (14 << 10, False, False), (14 << 10, True, True)],
     ids=["room for all", "room for two", "one program a processor"],

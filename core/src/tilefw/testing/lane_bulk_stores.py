@@ -1,4 +1,5 @@
-"""Stores of a copy engine in the lane interpreter: a block of shared memory on its way to an array, read as late as it may be."""
+"""Stores of a copy engine in the lane interpreter: a block of shared memory on its way to an array, read and written as
+late as it may be."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ class _Store:
 
 
 class EngineStores:
-    """The stores of one workgroup that its thread has not waited for."""
+    """The stores of one workgroup that its thread has not waited for, and those of which it knows only that they were read."""
 
     def __init__(self, memory: LaneGlobalMemory) -> None:
         self.memory = memory
         self.under_way: list[_Store] = []
+        self.read: list[tuple[Array, Array]] = []  # where to, and what
 
     def start(
         self, engine: CopyEngine | None, array: DescribedArray, element_bytes: int, shared: LaneSharedMemory, address: int,
@@ -55,15 +57,23 @@ class EngineStores:
         addresses = array.base + (places * strides[:, None]).sum(axis=0)
         self.under_way.append(_Store(sources[:, None] + np.arange(element_bytes), inside, addresses))
 
-    def wait(self, shared: LaneSharedMemory) -> None:
-        """The engine has read them; what it read is what was there last."""
+    def wait(self, shared: LaneSharedMemory, written: bool) -> None:
+        """The engine has read them; what it read is what was there last. With `written` it has written them, too."""
         for store in self.under_way:
             shared.disengage(store.sources)
             if store.inside.any():
-                self.memory.write(store.addresses[store.inside], shared.data[store.sources[store.inside]])
+                self.read.append((store.addresses[store.inside], shared.data[store.sources[store.inside]]))
         self.under_way = []
+        if written:
+            self._write()
 
     def end(self) -> None:
         """The workgroup ends."""
         if self.under_way:
             raise LaneFault("the kernel ends while an engine reads its shared memory")
+        self._write()
+
+    def _write(self) -> None:
+        """The last ones first: nobody may rely on another order."""
+        while self.read:
+            self.memory.write(*self.read.pop())

@@ -352,7 +352,7 @@ class _Workgroup:
 
     def bulk_store_wait(self, op: lane.BulkStoreWaitOp) -> None:
         if self.when(op).any():
-            self.stores.wait(self.shared)
+            self.stores.wait(self.shared, op.written)
 
     def arrive(self, op: lane.ArriveOp) -> None:
         here, announced = self.when(op), op.part("announced")
