@@ -169,7 +169,8 @@ def _idle_fence(flow: Flow, index: int) -> str:
 
 def _met_by_all(flow: Flow, index: int) -> str:
     """A fence of barriers that were made: it orders their making before what other workgroups of a cluster do with them (PTX ISA,
-    fence: `.mbarrier_init`). Where a workgroup is alone, its own barrier does that for all who arrive, wait, or start a copy."""
+    fence: `.mbarrier_init`). Where a workgroup is alone, its own barrier does that for all who arrive, wait, or start a copy. That
+    an engine completes on one asks for no more there: Triton's `init_barrier` for one workgroup has no fence either."""
     if any(node.opcode.startswith(_OF_CLUSTERS) or "multicast" in node.opcode for node in flow.nodes):
         return ""
     met = flow.walk(index, flow.after, lambda i: flow.nodes[i].barrier)
