@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
+from tilefw.api.errors import InternalError
 from tilefw.passes import shape_rules
 from tilefw.passes.dce import erase_dead
 from tilefw.passes.fold import constant_of, fold
@@ -25,6 +26,12 @@ from tilefw.tile.dialect.atomic_ops import ATOMIC_OPS, AtomicOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
 from tilefw.tile.dialect.memory_ops import LoadOp, StoreOp
 from tilefw.tile.dialect.structural_op import StructuralOp
+from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.text.source_location import place_of_location
+
+# Changes that a walk may make for each op that it begins with. Kernels take less than one (those of our tests 0.3 at most), rules
+# that undo each other, or an op whose `merged` gives its equal, any number.
+_CHANGES = 16
 
 
 class CanonicalizePass(ModulePass):
@@ -34,26 +41,40 @@ class CanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         erase_dead(op)  # which would be a use of what it reads, and rules ask whether there are others
-        _walk(op)
+        _Canonicalization(_CHANGES * len(nested_ops(op))).below(op)
         erase_dead(op)
 
 
-def _walk(root: Operation) -> None:
-    for region in root.regions:
-        for block in region.blocks:
-            _walk_block(block)
+class _Canonicalization:
+    """The walk over a module, which makes at most `left` changes. Raises InternalError for rules that would not end."""
 
+    def __init__(self, left: int) -> None:
+        self.left = left
 
-def _walk_block(block: Block) -> None:
-    op = block.first_op
-    while op is not None:
-        before = op.prev_op
-        if op.regions:
-            _walk(op)
-        if not _simplify(op):
-            op = op.next_op
-        else:
+    def below(self, root: Operation) -> None:
+        for region in root.regions:
+            for block in region.blocks:
+                self._block(block)
+
+    def _block(self, block: Block) -> None:
+        op = block.first_op
+        while op is not None:
+            before = op.prev_op
+            if op.regions:
+                self.below(op)
+            if not _simplify(op):
+                op = op.next_op
+                continue
+            self._count(op)
             op = block.first_op if before is None else before.next_op
+
+    def _count(self, op: Operation) -> None:
+        """Take note that `op` was changed."""
+        self.left -= 1
+        if self.left < 0:
+            place = place_of_location(op.location, with_text=False)
+            where = "" if place is None else f" at {place.file}:{place.line}"
+            raise InternalError(f"canonicalisation does not end: {op.name}{where} is changed again and again")
 
 
 def _simplify(op: Operation) -> bool:
@@ -86,7 +107,7 @@ def _scalar_of_splats(op: ElementwiseOp) -> bool:
     if not types.is_tile(op.results[0].type) or op.attributes:
         return False
     if not all(isinstance(operand.owner, ops.SplatOp | ops.ConstantOp) for operand in op._operands):
-        return False  # before a constant is made: one that nobody reads would be a change, and another round
+        return False  # before a constant is made that nobody would read
     scalars = [_scalar_before(op, operand) for operand in op._operands]
     result = types.element_of(op.results[0].type)
     made = op.__class__(*scalars, result=result if op.row.is_cast else None, rounding=op.rounding)
