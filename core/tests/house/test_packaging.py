@@ -104,6 +104,7 @@ def test_the_public_names_of_tilefw_can_be_had():
     assert sorted(tilefw.__all__) == sorted(tilefw._HOMES)
     for name in tilefw.__all__:
         assert getattr(tilefw, name) is not None
+    assert len(dir(tilefw)) == len(set(dir(tilefw)))
 
 
 def test_architecture_names_every_room():
