@@ -69,3 +69,16 @@ def test_what_does_not_fit_is_told(out: np.ndarray) -> None:
         combined[(1,)](out, args=out, BLOCK=8, SCALE=2)
     with pytest.raises(CompileError, match="total has no parameter `rest` that can be named"):
         names_rest[(1,)](out)
+
+
+@tilefw.jit
+def with_default(out_ptr, *args, SCALE: tl.constexpr = 2):
+    tl.store(out_ptr, total(0.0, *args) * SCALE)
+
+
+def test_a_compiled_kernel_is_launched_with_its_constants_by_name(out: np.ndarray) -> None:
+    warm = with_default.warmup(tl.float32, 1.0, 2.0, grid=(1,), SCALE=3)
+    warm[(1,)](out, 1.0, 2.0)
+    assert out[0] == 9
+    warm[(1,)](out, 1.0, SCALE=5)
+    assert out[0] == 5

@@ -145,7 +145,7 @@ class UserCombine:
     def _check_parameters(self, count: int) -> None:
         parameters = list(self.kernel.signature.parameters.values())
         if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-            return  # refused where jit functions are inlined
+            return  # it takes any number; what is missing is told where jit functions are inlined
         needed = sum(p.default is inspect.Parameter.empty for p in parameters)
         positional = sum(p.kind is not inspect.Parameter.KEYWORD_ONLY for p in parameters)
         if not needed <= count <= positional:

@@ -86,7 +86,7 @@ class WarmKernel(CompiledKernel):
     __slots__ = ("_constants", "_names", "_run", "artifact")
 
     def __init__(self, artifact: Artifact, run: Callable[..., Any], names: Sequence[str], constants: Mapping[str, Any]) -> None:
-        """`names` are those of all parameters, `constants` the values of the constexprs among them."""
+        """`names` are those of all parameters, or those before `*args`, `constants` the values of the constexprs among them."""
         self.artifact = artifact
         self._run, self._names, self._constants = run, names, constants
 

@@ -214,7 +214,11 @@ class Launcher:
         return warm
 
     def _warm(self, artifact: Artifact, keywords: Mapping[str, Any], constants: Mapping[str, Any]) -> WarmKernel:
-        return WarmKernel(artifact, functools.partial(self.kernel.run, **keywords), self.kernel.arg_names, constants)
+        names = self.kernel.arg_names
+        place = next((parameter.num for parameter in self.kernel.params if parameter.is_variadic), len(names))
+        behind = {name: constants[name] for name in names[place + 1:] if name in constants}  # `*args`, which would take them
+        before = {name: constants[name] for name in names[:place] if name in constants}
+        return WarmKernel(artifact, functools.partial(self.kernel.run, **behind, **keywords), names[:place], before)
 
     def _warm_kernels(self) -> dict[Any, Any]:
         """Those that `device_caches` has: under device 0, the only one, and there first, as Triton."""
