@@ -174,3 +174,20 @@ def test_an_assertion_that_fails_in_a_branch_of_run_time_is_one_of_debug_builds(
     assert 'assert False, "n is not positive"' in told.value.place.text
     with pytest.raises(CompileError, match="assertion failed: no such mode"):
         choosing[(1,)](out, 7, "strict", target=target)
+
+
+@tilefw.jit
+def known(out_ptr, n, HELD: tl.constexpr):
+    if n > 0:
+        tl.store(out_ptr, n)
+    else:
+        assert HELD
+
+
+@pytest.mark.parametrize("held", [None, (), 0])
+def test_whatever_python_takes_for_false_fails_in_a_branch_of_run_time(held: object) -> None:
+    out = np.zeros(1, np.int32)
+    known[(1,)](out, 3, held, debug=True, target="reference")
+    assert out[0] == 3
+    with pytest.raises(CheckError, match="device assertion failed"):
+        known[(1,)](out, -3, held, debug=True, target="reference")

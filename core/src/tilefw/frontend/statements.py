@@ -191,6 +191,8 @@ class Statements(Branches, LoopStatements):
         """`assert`: checked at once when it can be; at run time it is a tl.device_assert. One that fails in a branch or a loop of
         run time (`else: assert False`) is no mistake where nobody comes there."""
         condition = self.expression(node.test)
+        if not isinstance(condition, RuntimeValue):
+            condition = bool(condition)
         reached = self.frame.b.block is self.frame.b.entry
         if isinstance(condition, RuntimeValue) or not (condition or reached):
             message = "" if node.msg is None else self.expression(node.msg)
