@@ -82,3 +82,23 @@ def test_a_compiled_kernel_is_launched_with_its_constants_by_name(out: np.ndarra
     assert out[0] == 9
     warm[(1,)](out, 1.0, SCALE=5)
     assert out[0] == 5
+
+
+@tilefw.jit
+def doubled(out_ptr, *args, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    for i in tl.static_range(len(args) - 1):
+        tl.store(args[i] + offsets, tl.load(args[i] + offsets) * 2 + args[len(args) - 1])
+    tl.store(out_ptr, 1.0)
+
+
+def test_autotune_keeps_arrays_among_them_as_they_were(out: np.ndarray) -> None:
+    configs = [tilefw.Config({"BLOCK": 8}, num_warps=n) for n in (1, 2)]
+    for option, expected in (("restore_value", 7), ("reset_to_zero", 1)):
+        tuned = tilefw.autotune(configs, key=["args"], **{option: ["args"]})(doubled)
+        x, y = np.full(8, 3, np.float32), np.full(8, 3, np.int32)
+        tuned[(1,)](out, x, y, 1)
+        assert x.tolist() == y.tolist() == [expected] * 8
+        for args in ((x, x, 1), (x, np.zeros(16, np.float32), 1), (x, y, 2), (x, y, 1)):
+            tuned[(1,)](out, *args)
+        assert len(tuned.cache) == 4

@@ -207,7 +207,7 @@ class Autotuner:
 
     def _choose(self, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Config:
         named = self._named(keywords)
-        dtypes = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        dtypes = [str(item.dtype) for value in named.values() for item in _arrays(value) if hasattr(item, "dtype")]
         key = (*(_key_part(named.get(name)) for name in self.keys), *dtypes, keywords.get("target"))
         measured = tunes() and DEBUGGER.get() is None  # nothing of a debugged launch tells what it costs
         if not measured:  # what was not measured does not stand for what is
@@ -341,14 +341,14 @@ class Autotuner:
         """The hook before a launch where the user gave none; with `reset_only` no hook comes after the launch."""
         for name in self.reset_to_zero:
             if named.get(name) is not None:
-                _assign(named[name], 0)
+                _assign(named[name], (0,) * len(_arrays(named[name])))
         if not reset_only:
             self.restore_copies = {name: _copy(named[name]) for name in self.restore_value if named.get(name) is not None}
 
     def _restore_arrays(self, named: Mapping[str, Any], exception: Exception | None = None) -> None:
         """The hook behind a launch where the user gave none."""
         for name, value in self.restore_copies.items():
-            _assign(named[name], value)
+            _assign(named[name], _arrays(value))
         self.restore_copies = {}
 
     def _launch(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
@@ -361,16 +361,28 @@ class Autotuner:
 
 
 def _key_part(value: Any) -> Any:
-    """A value of the key; an array counts by its shape."""
-    return tuple(value.shape) if hasattr(value, "shape") else value
+    """A value of the key; an array counts by its shape, a tuple by its items."""
+    if hasattr(value, "shape"):
+        return tuple(value.shape)
+    return tuple(map(_key_part, value)) if isinstance(value, tuple) else value
 
 
-def _copy(array: Any) -> Any:
-    return array.clone() if hasattr(array, "clone") else array.copy()
+def _arrays(value: Any) -> Sequence[Any]:
+    """An argument that is no tuple, or the arrays that a tuple has."""
+    if not isinstance(value, tuple):
+        return (value,)
+    return [array for item in value for array in _arrays(item) if hasattr(array, "__setitem__")]
 
 
-def _assign(array: Any, value: Any) -> None:
-    array[...] = value
+def _copy(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_copy, _arrays(value)))
+    return value.clone() if hasattr(value, "clone") else value.copy()
+
+
+def _assign(given: Any, values: Sequence[Any]) -> None:
+    for array, value in zip(_arrays(given), values, strict=True):
+        array[...] = value
 
 
 def autotune(
