@@ -67,6 +67,8 @@ def test_what_does_not_fit_is_told(out: np.ndarray) -> None:
     assert told.value.note is not None and "*args" in told.value.note
     with pytest.raises(LaunchError, match="knows no launch keyword 'args'"):
         combined[(1,)](out, args=out, BLOCK=8, SCALE=2)
+    with pytest.raises(CompileError, match="parameter `args` of kernel `with_default` has neither a type"):
+        tilefw.compile(with_default, signature={"out_ptr": "*fp32", "args.1": "fp32"}, target="amd-cdna3")
     with pytest.raises(CompileError, match="total has no parameter `rest` that can be named"):
         names_rest[(1,)](out)
 

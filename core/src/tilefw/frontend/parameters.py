@@ -49,6 +49,8 @@ def bound_parameters(
             structures[name], values[name] = name, meaning(constexpr(parameter.default))
             continue
         for item in leaves(structure):
+            if item not in signature and item not in constexprs:  # `pair.1` is there, and `pair.0` is not
+                raise _missing(kernel, item)
             values[item] = _value(item, signature, constexprs)
     for name in (*signature, *constexprs):
         if name not in values and not name.endswith(".*"):
