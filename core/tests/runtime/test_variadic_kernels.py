@@ -74,6 +74,18 @@ def test_what_does_not_fit_is_told(out: np.ndarray) -> None:
 
 
 @tilefw.jit
+def of_constants(out_ptr, *args: tl.constexpr):
+    found: tl.constexpr = args[0] + args[1]
+    tl.store(out_ptr, found)
+
+
+def test_each_of_them_is_a_constant_as_that_of_a_parameter_is(out: np.ndarray) -> None:
+    for args in ((1, 2.5), (np.int64(1), np.float32(2.5)), (tl.constexpr(1), 2.5), (1, 3.5)):
+        of_constants[(1,)](out, *args)
+        assert out[0] == float(args[-1]) + 1, args
+
+
+@tilefw.jit
 def with_default(out_ptr, *args, SCALE: tl.constexpr = 2):
     tl.store(out_ptr, total(0.0, *args) * SCALE)
 

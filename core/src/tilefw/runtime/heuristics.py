@@ -41,8 +41,9 @@ class Heuristics:
         return self.fn.warmup(*args, grid=grid, **self._completed(args, keywords))
 
     def _completed(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+        named = by_position(self.fn, self.arg_names, args)
         for name, heuristic in self.values.items():
-            keywords[name] = heuristic({**by_position(self.fn, self.arg_names, args), **keywords})
+            keywords[name] = heuristic({**named, **keywords})
         return keywords
 
 

@@ -69,7 +69,7 @@ def specialize(
     for parameter in kernel.params:
         given = bound[parameter.name]
         if parameter.is_constexpr:
-            constexprs[parameter.name] = given if type(given) is int else python_value(unwrap(given))
+            constexprs[parameter.name] = given if type(given) is int else _constant(parameter, given)
             continue
         for item, value in _items(parameter, given):
             kind, passed = (_reader(type(value)) or _compiled_in)(item, value)
@@ -79,6 +79,11 @@ def specialize(
                 signature[item.name] = kind
                 values[item.name] = passed if ready else value
     return signature, constexprs, values
+
+
+def _constant(parameter: KernelParameter, given: Any) -> Any:
+    """What is compiled in for a constexpr; of `*args` each item is an argument of its own."""
+    return tuple(python_value(unwrap(item)) for item in given) if parameter.is_variadic else python_value(unwrap(given))
 
 
 def read(parameters: Sequence[KernelParameter], given: Sequence[Any]) -> tuple[list[Hashable] | None, list[Any]]:
