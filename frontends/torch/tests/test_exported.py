@@ -66,8 +66,10 @@ class Orders(nn.Module):
         places, kept = torch.tensor([[0, 2, 2], [1, 1, 0]]), torch.where(x.isnan(), 0.5, x)
         order = *x.topk(2), *x.topk(1, 0, largest=False), *x.sort(descending=True), *x.max(0), *x.min(1, keepdim=True)
         found = x.argmax(1), x.argmin(), kept.cumsum(1), kept.cumprod(0), kept.gather(1, places), kept.prod(1)
-        put = torch.ops.aten.index_put(kept, [None, torch.tensor([0, -1, 0])], kept + 1, True), kept.flip(1)
-        return *order, *found, *put, kept.scatter_add(1, places, kept), kept.scatter(1, places[:, :1], 7.0)
+        put = torch.ops.aten.index_put(kept, [None, torch.tensor([0, -1, 0])], kept + 1, True), kept.flip(1), kept[:0].mean(0)
+        row, first, none = kept[0], torch.tensor(1), places[:0]
+        single = row.gather(0, first), row.scatter(0, first, 7.0), kept.sum().gather(0, places[0, :1]), kept.gather(0, none)
+        return *order, *found, *put, *single, kept.scatter_add(1, places, kept), kept.scatter(1, places[:, :1], 7.0)
 
 
 class Quotients(nn.Module):
@@ -76,10 +78,11 @@ class Quotients(nn.Module):
     def forward(self, x):
         whole, by = (x * 4).nan_to_num(1, 2, 3).int(), torch.tensor([[3], [-3]], dtype=torch.int32)
         modes = [torch.div(a, c, rounding_mode=mode) for a, c in ((x, by), (whole, by)) for mode in ("floor", "trunc")]
-        rests = x % by, whole % by, torch.fmod(x, by), torch.fmod(whole, by), x.sign(), x.isinf(), whole ^ by, 3**x
+        rests = x % by, whole % by, torch.fmod(x, by), torch.fmod(whole, by), 7 % by, x.sign(), x.isinf(), whole ^ by, 3**x
         picture = x.nan_to_num(1, 2, 3)[None, None].repeat(1, 1, 2, 2)
         pools = (nn.functional.avg_pool2d(picture, 3, 2, 1, ceil, padded) for ceil, padded in ((True, True), (True, False)))
-        return *modes, *rests, *pools, nn.functional.adaptive_avg_pool2d(picture, (3, 4)), nn.functional.interpolate(picture, 5)
+        shared = nn.functional.adaptive_avg_pool2d(torch.where(picture == 2, float("inf"), picture), (3, 4))
+        return *modes, *rests, *pools, shared, nn.functional.interpolate(picture, 5)
 
 
 def _program(model, *inputs):

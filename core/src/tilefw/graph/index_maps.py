@@ -23,6 +23,11 @@ def linear_map(rows: Sequence[Sequence[int]], offsets: Sequence[int], dims: int)
     return AffineMap(dims, 0, tuple(_sum(row, offset) for row, offset in zip(rows, offsets, strict=True)))
 
 
+def own_places(rank: int, axis: int) -> AffineMap:
+    """Each element's own place, but the first along `axis`, where an index tensor says which."""
+    return linear_map([[int(d == k and k != axis) for d in range(rank)] for k in range(rank)], [0] * rank, rank)
+
+
 def _sum(row: Sequence[int], offset: int) -> AffineExpr:
     found: AffineExpr | None = None
     for dim, factor in enumerate(row):

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from tilefw.api.dtypes import dtype
 from tilefw.api.integers import ceil_div
 from tilefw.graph.builder import ModuleBuilder, shape_of
-from tilefw.graph.index_maps import linear_map
+from tilefw.graph.index_maps import own_places
 from tilefw.tile import types
 
 _PART = 2048  # elements that one tile sorts
@@ -82,11 +82,9 @@ def places_in_order(b: ModuleBuilder, keys: Sequence[SSAValue], axis: int, count
     return b.transpose(places, back)
 
 
-def taken_along(b: ModuleBuilder, value: SSAValue, places: SSAValue, axis: int) -> SSAValue:
+def taken_along(b: ModuleBuilder, value: SSAValue, places: SSAValue, axis: int, trusted: bool = False) -> SSAValue:
     """The elements of each row at places in the same row."""
-    rank = len(shape_of(value))
-    rows = [[int(d == k and k != axis) for d in range(rank)] for k in range(rank)]
-    return b.gather(value, [places], [axis], linear_map(rows, [0] * rank, rank))
+    return b.gather(value, [places], [axis], own_places(len(shape_of(value)), axis), trusted)
 
 
 def _digits(b: ModuleBuilder, key: SSAValue) -> list[SSAValue]:

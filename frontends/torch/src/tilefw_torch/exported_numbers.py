@@ -102,6 +102,7 @@ def _product(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int | N
 
 RULES: Mapping[str, Rule] = {
     "div.Tensor_mode": _quotient, "div.Scalar_mode": _quotient, "remainder.Tensor": _remainder, "remainder.Scalar": _remainder,
+    "remainder.Scalar_Tensor": _remainder,
     "fmod.Tensor": _rest, "fmod.Scalar": _rest, "isnan.default": _is_nan, "isinf.default": _is_infinite, "sign.default": _sign,
     "bitwise_and.Scalar": partial(_bits, "andi"), "bitwise_or.Scalar": partial(_bits, "ori"),
     "bitwise_xor.Scalar": partial(_bits, "xori"), "bitwise_xor.Tensor": partial(_bits, "xori"),

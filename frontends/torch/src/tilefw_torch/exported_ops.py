@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf, prod
+from math import inf, nan, prod
 from typing import Any
 
 import numpy as np
@@ -227,6 +227,8 @@ def _averaged(b: ModuleBuilder, x: GraphValue, axes: Sequence[int], fewer: float
 
 
 def _mean(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axes: Axes = None, keep: bool = False, **_: Any) -> GraphValue:
+    if not prod(shape_of(x)):
+        return filled(b, nan, out)
     return b.reshape(_averaged(b, cast(b, x, out.dtype), axes_of(shape_of(x), axes)), out.shape)
 
 
@@ -376,19 +378,24 @@ def _adaptive_average(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, exte
     own = shape_of(x)[-2:]
     if not any(one % extent for one, extent in zip(own, extents, strict=True)):
         return _average_pool(b, out, x, [one // extent for one, extent in zip(own, extents, strict=True)])
-    rows, columns = (_shares(b, one, extent, out.dtype) for one, extent in zip(own, extents, strict=True))
-    lead = shape_of(x)[:-2]
-    across = b.matmul(x, b.broadcast(b.transpose(columns, [1, 0]), (*lead, own[1], extents[1])))
-    return b.matmul(b.broadcast(rows, (*lead, extents[0], own[0])), across)
+    for axis, extent in enumerate(extents, len(out.shape) - 2):
+        x = _shared_out(b, x, axis, extent)
+    return x
 
 
-def _shares(b: ModuleBuilder, extent: int, windows: int, dtype: str) -> GraphValue:
-    """A matrix that averages elements by windows of different sizes, which may have elements in common."""
-    held = np.zeros((windows, extent))
-    for window in range(windows):
-        first, last = window * extent // windows, -(-(window + 1) * extent // windows)
-        held[window, first:last] = 1 / (last - first)
-    return b.constant(held.astype(array_dtype(dtype)), dtype)
+def _shared_out(b: ModuleBuilder, x: GraphValue, axis: int, windows: int) -> GraphValue:
+    """The averages of windows of different sizes, which may have elements in common. What is outside of one is not multiplied by
+    zero, which infinity would make NaN."""
+    extent, behind = shape_of(x)[axis], [1] * (len(shape_of(x)) - axis - 1)
+    first = np.arange(windows) * extent // windows
+    counts = -(-(np.arange(windows) + 1) * extent // windows) - first
+    places = first[:, None] + np.arange(max(counts))
+    inside = (places < (first + counts)[:, None]).reshape(*places.shape, *behind)
+    taken = b.take(x, b.constant(np.minimum(places, extent - 1).astype(np.int32), "int32"), axis)
+    held = b.map("select", b.constant(inside.astype(array_dtype("int1")), "int1"), taken, b.full(0, taken))
+    kind = element_type(x)
+    divisor = b.constant(counts.astype(array_dtype(kind)).reshape(windows, *behind), kind)
+    return b.map("divf", b.reduce("addf", held, [axis + 1]), divisor)
 
 
 RULES: Mapping[str, Rule] = {

@@ -9,13 +9,13 @@ from math import prod
 import numpy as np
 
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
-from tilefw.graph.index_maps import linear_map
+from tilefw.graph.index_maps import linear_map, own_places
 from tilefw.graph.ordering import order_key, places_in_order, taken_along
 from tilefw.graph.prefixes import prefixes
 from tilefw.graph.scattering import scattered
 from tilefw.tile import types
 from tilefw_torch.exported_moves import counted_from_the_first
-from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, chosen_row, element_type, is_float, reduced
+from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, chosen_row, element_type, filled, is_float, reduced
 
 _COMBINED = {"sum": ("addf", "addi"), "amax": ("maxf_nan", "maxs"), "amin": ("minf_nan", "mins")}  # by scatter_reduce's names
 
@@ -55,7 +55,7 @@ def _place(b: ModuleBuilder, x: GraphValue, axis: int, least: bool) -> GraphValu
 def _place_of_extreme(
     least: bool, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int | None = None, keep: bool = False
 ) -> GraphValue:
-    held = b.reshape(x, (prod(shape_of(x)),)) if axis is None or not shape_of(x) else x
+    held = b.reshape(x, (prod(shape_of(x)),)) if axis is None else _with_dims(b, x)
     place = _place(b, held, 0 if axis is None else axis % len(shape_of(held)), least)
     return b.reshape(cast(b, place, out.dtype), out.shape)
 
@@ -92,30 +92,31 @@ def _stably_sorted(
 # Elements at places ------------------------------------------------------------------------------------------------------
 
 
+def _with_dims(b: ModuleBuilder, x: GraphValue) -> GraphValue:
+    """One number counts as a row of one."""
+    return x if shape_of(x) else b.reshape(x, (1,))
+
+
 def _gathered(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, index: GraphValue, **_: object) -> GraphValue:
-    rank = len(out.shape)
-    if not rank or not prod(out.shape):
-        return b.reshape(x, out.shape)
-    axis %= rank
-    rows = [[int(d == k and k != axis) for d in range(rank)] for k in range(rank)]
-    return b.gather(x, [index], [axis], linear_map(rows, [0] * rank, rank), trusted=True)
+    if not prod(out.shape):
+        return filled(b, 0, out)
+    axis %= max(len(out.shape), 1)
+    return b.reshape(taken_along(b, _with_dims(b, x), _with_dims(b, index), axis, trusted=True), out.shape)
 
 
 def _scattered(
     row: tuple[str, str] | None, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int, index: GraphValue, source: object
 ) -> GraphValue:
     """Each update goes to its own place in all dims but one."""
-    shape, rank = shape_of(index), len(out.shape)
-    if not rank:
-        raise NotImplementedError("a scatter to a tensor without dims")
-    axis %= rank
+    asked, rank = _with_dims(b, index), max(len(out.shape), 1)
     if isinstance(source, GraphValue):
-        updates = b.slice(source, [0] * rank, shape)
+        updates = b.slice(_with_dims(b, source), [0] * rank, shape_of(asked))
     else:
-        updates = b.broadcast(as_tensor(b, source, ExportedTensor(out.dtype, ())), shape)
-    rows = [[int(d == k and k != axis) for d in range(rank)] for k in range(rank)]
+        updates = b.broadcast(as_tensor(b, source, ExportedTensor(out.dtype, ())), shape_of(asked))
+    axis %= rank
     combined = None if row is None else chosen_row(*row, out)
-    return scattered(b, x, updates, [index], [axis], linear_map(rows, [0] * rank, rank), out.dtype, combined)
+    found = scattered(b, _with_dims(b, x), updates, [asked], [axis], own_places(rank, axis), out.dtype, combined)
+    return b.reshape(found, out.shape)
 
 
 def _scatter_reduced(
