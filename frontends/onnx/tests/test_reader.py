@@ -150,13 +150,24 @@ def test_an_older_opset_is_converted():
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_pixels_of_older_models_are_made_of_those_at_their_corners(operator, opset, mode):
     """At the place x / 3 of the input; from opset 11 on the default is the middle of a pixel."""
-    scales = [numpy_helper.from_array(np.array([1, 1, 1, 3], np.float32), "s")]
-    given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 1, n]) for name, n in (("x", 2), ("y", 6)))
+    found = _resized([0, 3], 3, operator, opset, mode)
+    np.testing.assert_allclose(found, [0, 0, 0, 3, 3, 3] if mode == "nearest" else [0, 1, 2, 3, 3, 3], atol=1e-6)
+
+
+def test_pixels_of_older_models_that_get_smaller_are_those_above_their_place():
+    """At 0, 5/3 and 10/3: ONNX Runtime gives these."""
+    np.testing.assert_array_equal(_resized([0, 1, 2, 3, 4, 5], 0.6, "Resize", 10, "nearest"), [0, 2, 4])
+
+
+def _resized(row: list[float], scale: float, operator: str, opset: int, mode: str) -> np.ndarray:
+    """A row of pixels in another size."""
+    scales, sizes = [numpy_helper.from_array(np.array([1, 1, 1, scale], np.float32), "s")], (len(row), int(len(row) * scale))
+    given, made = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 1, size]) for name, size in zip("xy", sizes, strict=True)
+    )
     graph = helper.make_graph([helper.make_node(operator, ["x", "s"], ["y"], mode=mode)], "g", [given], [made], scales)
     with Session(compile_graph(_graph(graph, opset), "reference")) as session:
-        found = session.run({"x": np.array([[[[0, 3]]]], np.float32)})["y"]
-    due = [0, 0, 0, 3, 3, 3] if mode == "nearest" else [0, 1, 2, 3, 3, 3]
-    np.testing.assert_allclose(found.reshape(-1), due, atol=1e-6)
+        return session.run({"x": np.array(row, np.float32).reshape(1, 1, 1, -1)})["y"].reshape(-1)
 
 
 def _graph(made: onnx.GraphProto, opset: int = 20):

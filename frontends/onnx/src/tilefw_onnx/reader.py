@@ -27,6 +27,7 @@ from tilefw_onnx.expansions.node_writer import NodeWriter
 from tilefw_onnx.loops import describe_nodes, read_nodes, refused_within
 from tilefw_onnx.lowerings.node import ELEMENT_TYPES, Node, NodeTensor, attributes_of, type_name
 from tilefw_onnx.lowerings.operators import MODEL_OPERATORS
+from tilefw_onnx.lowerings.pads import BY_SCALE
 from tilefw_onnx.lowerings.text import KernelText
 from tilefw_onnx.model_file import OpenedModel, array_of, first_line, opened, opened_model
 from tilefw_onnx.sizes import fix_sizes, sizes_of
@@ -90,12 +91,13 @@ def opened_graph(
 
 
 def _resize_from_corners(graph: onnx.GraphProto) -> None:
-    """Resize and Upsample had no attribute for the place that a pixel is made of: it was its own divided by the scale, as
-    ONNX Runtime has it (upsamplebase.h), and the converter, which leaves the attributes out, has taken the later default."""
+    """Resize and Upsample had no attribute for the place that a pixel is made of: it was its own divided by the scale, the nearest
+    below or, of what gets smaller, above, as ONNX Runtime has it (upsamplebase.h, ResizeNearestMode::SIMPLE). The converter,
+    which leaves the attributes out, has taken the later default."""
     for node in graph.node:
         if node.op_type == "Resize" and not node.domain:
             node.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
-            node.attribute.append(onnx.helper.make_attribute("nearest_mode", "floor"))
+            node.attribute.append(onnx.helper.make_attribute("nearest_mode", BY_SCALE))
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
                 _resize_from_corners(attribute.g)

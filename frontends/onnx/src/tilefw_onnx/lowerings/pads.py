@@ -119,7 +119,8 @@ def _scales(node: Node) -> Mapping[int, float]:
 def _resized(node: Node, extent: int, out: int, scale: float) -> AxisTable:
     where = _origins(node.attributes["coordinate_transformation_mode"], extent, out, scale)
     if node.attributes["mode"] == "nearest":
-        nearest = _NEAREST[node.attributes["nearest_mode"]](where)
+        asked = node.attributes["nearest_mode"]
+        nearest = _NEAREST[("ceil" if scale < 1 else "floor") if asked == BY_SCALE else asked](where)
         return AxisTable(np.clip(nearest, 0, extent - 1).astype(np.int64)[:, None])
     reach = {"linear": 1, "cubic": 2}[node.attributes["mode"]]
     stretch = min(scale, 1.0) if node.attributes.get("antialias", 0) else 1.0
@@ -136,6 +137,7 @@ def _resized(node: Node, extent: int, out: int, scale: float) -> AxisTable:
     return AxisTable(np.clip(places[:, used], 0, extent - 1).astype(np.int64), weights)
 
 
+BY_SCALE = "by_scale"  # the `nearest_mode` of models before opset 11, which could not name one
 _NEAREST: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5), "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor, "ceil": np.ceil,
