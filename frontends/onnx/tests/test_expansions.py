@@ -124,6 +124,17 @@ def test_a_quantised_convolution_is_exact():
     _agrees(model, given, _runtime(model, given), exact=True)
 
 
+@pytest.mark.parametrize("kinds", [(np.uint8, np.int8), (np.int8, np.uint8)])
+def test_a_product_of_bytes_with_and_without_a_sign_is_exact(kinds):
+    """The common extent is no whole number of blocks, and the zero points are not zero."""
+    rng, (left, right) = np.random.default_rng(7), kinds
+    ends = [(np.iinfo(kind).min, np.iinfo(kind).max + 1) for kind in kinds]
+    a, b = (rng.integers(low, high, shape) for (low, high), shape in zip(ends, ((5, 70), (70, 9)), strict=True))
+    arrays = [a.astype(left), b.astype(right), np.array(3, left), np.array(7, right)]
+    model, given = _node("MatMulInteger", arrays, {"y": (TensorProto.INT32, [5, 9])})
+    _agrees(model, given, [((a - 3) @ (b - 7)).astype(np.int32)], exact=True)
+
+
 def test_neighbouring_channels_and_turned_sequences():
     x = np.random.default_rng(4).standard_normal((2, 5, 3, 2)).astype(np.float32)
     model, given = _node("LRN", [x], {"y": (TensorProto.FLOAT, list(x.shape))}, size=3, alpha=0.5, beta=0.7, bias=1.5)

@@ -105,17 +105,18 @@ def _single(node: Node, tensor: NodeTensor) -> NodeTensor:
 
 
 def _integer_product(node: Node, a: Matrix, b: Matrix, zero_a: NodeTensor | None, zero_b: NodeTensor | None) -> KernelText:
-    """`total` of bytes less their zero points, without widening them: both are taken off by the sums of rows and columns."""
-    if a.tensor.dtype != b.tensor.dtype:
-        note = f"tl.dot takes operands of one type, not {a.tensor.dtype} and {b.tensor.dtype}"
-        raise UnsupportedError(f"{node.operator} of two types", code="TFW0992", note=note)
+    """`total` of bytes less their zero points, without widening them: both are taken off by the sums of rows and columns. tl.dot
+    takes operands of one type: beside int8, uint8 is int8 of 128 less, and so is its zero point."""
+    mixed = a.tensor.dtype != b.tensor.dtype
+    turned = tuple(name for name, one in (("a", a), ("b", b)) if mixed and one.tensor.dtype == "uint8")
     text = _begin(node, a, b)
     text.add("row_sum = tl.zeros_like(row)", "column_sum = tl.zeros_like(column)")
     _loop(text, a, b, "tl.int32", (
         "row_sum += tl.sum(a.to(tl.int32), axis=1, keep_dims=True)", "column_sum += tl.sum(b.to(tl.int32), axis=0, keep_dims=True)",
-    ))
-    for name, zero in (("zero_a", zero_a), ("zero_b", zero_b)):
-        text.add(f"{name} = 0" if zero is None else f"{name} = {text.loaded(_single(node, zero), '0')}.to(tl.int32)")
+    ), turned=turned)
+    for name, zero in (("a", zero_a), ("b", zero_b)):
+        given = "0" if zero is None else f"{text.loaded(_single(node, zero), '0')}.to(tl.int32)"
+        text.add(f"zero_{name} = {given}{' - 128' if name in turned else ''}")
     text.add(
         f"total = total - zero_a * column_sum - zero_b * row_sum + {a.columns} * zero_a * zero_b",
     )
@@ -136,8 +137,12 @@ def _begin(node: Node, a: Matrix, b: Matrix) -> KernelText:
     return text
 
 
-def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[str, ...] = (), begun: str = "") -> None:
-    """`total`: the product over steps along the common extent, added to what is `begun`; float32 operands keep all their bits."""
+def _loop(
+    text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[str, ...] = (), begun: str = "",
+    turned: tuple[str, ...] = (),
+) -> None:
+    """`total`: the product over steps along the common extent, added to what is `begun`; float32 operands keep all their bits. Of
+    operands that are `turned`, uint8, the top bit is, which makes them int8 of 128 less; what is outside is zero then too."""
     step = min(_BLOCK, next_power_of_2(a.columns))
     shape = _batches(a, b)
     places = [matrix.batch.broadcast(shape).offset("batch") for matrix in (a, b)]
@@ -145,12 +150,14 @@ def _loop(text: KernelText, a: Matrix, b: Matrix, accumulator: str, more: tuple[
     right = f"{places[1]} + {_offset(b.row_stride, b.column_stride, 'inner[:, None]', 'column')}"
     kind = "" if accumulator == "tl.int32" else ', input_precision="ieee"'
     kind += ", out_dtype=tl.float64" if accumulator == "tl.float64" else ""
+    outside = {name: "128" if name in turned else "0" for name in ("a", "b")}
     text.add(
         f"total = tl.zeros((row.shape[0], column.shape[1]), {accumulator})", *([f"total += {begun}"] if begun else []),
         f"for start in range(0, {a.columns}, {step}):",
         f"    inner = start + tl.arange(0, {step})",
-        f"    a = {text.loaded(a.tensor, left, f'(row < {a.rows}) & (inner[None, :] < {a.columns})', '0')}",
-        f"    b = {text.loaded(b.tensor, right, f'(inner[:, None] < {b.rows}) & (column < {b.columns})', '0')}",
+        f"    a = {text.loaded(a.tensor, left, f'(row < {a.rows}) & (inner[None, :] < {a.columns})', outside['a'])}",
+        f"    b = {text.loaded(b.tensor, right, f'(inner[:, None] < {b.rows}) & (column < {b.columns})', outside['b'])}",
+        *(f"    {name} = ({name} ^ 128).to(tl.int8, bitcast=True)" for name in turned),
         f"    total = tl.dot(a, b, total{kind})",
         *(f"    {line}" for line in more),
     )
