@@ -66,10 +66,12 @@ class Orders(nn.Module):
         places, kept = torch.tensor([[0, 2, 2], [1, 1, 0]]), torch.where(x.isnan(), 0.5, x)
         order = *x.topk(2), *x.topk(1, 0, largest=False), *x.sort(descending=True), *x.max(0), *x.min(1, keepdim=True)
         found = x.argmax(1), x.argmin(), kept.cumsum(1), kept.cumprod(0), kept.gather(1, places), kept.prod(1)
-        put = torch.ops.aten.index_put(kept, [None, torch.tensor([0, -1, 0])], kept + 1, True), kept.flip(1), kept[:0].mean(0)
+        put = torch.ops.aten.index_put(kept, [None, torch.tensor([0, -1, 0])], kept + 1, True), kept.flip(1)
+        rows = kept[:0]
+        nothing = rows.mean(0), rows.amax(1), rows.prod(0)
         row, first, none = kept[0], torch.tensor(1), places[:0]
         single = row.gather(0, first), row.scatter(0, first, 7.0), kept.sum().gather(0, places[0, :1]), kept.gather(0, none)
-        return *order, *found, *put, *single, kept.scatter_add(1, places, kept), kept.scatter(1, places[:, :1], 7.0)
+        return *order, *found, *put, *nothing, *single, kept.scatter_add(1, places, kept), kept.scatter(1, places[:, :1], 7.0)
 
 
 class Quotients(nn.Module):

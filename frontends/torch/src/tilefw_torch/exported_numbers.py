@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from math import inf, log
 from typing import Any
 
 from tilefw.api.dtypes import dtype as dtype_named
-from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
-from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, chosen_row, filled, is_float, reduced
+from tilefw.graph.builder import GraphValue, ModuleBuilder
+from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, chosen_row, filled, is_float
 
 
 def _quotient(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, *, rounding_mode: str | None = None) -> GraphValue:
@@ -70,19 +69,6 @@ def _sign(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
     return b.map("select", b.map(greater, x, 0), b.full(1, x), below)
 
 
-def _bits(row: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: Any) -> GraphValue:
-    return b.map(row, cast(b, left, out.dtype), as_tensor(b, right, out))
-
-
-def _between(
-    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, low: GraphValue | None = None, high: GraphValue | None = None
-) -> GraphValue:
-    held = cast(b, x, out.dtype)
-    if low is not None:
-        held = b.map(chosen_row("maxf_nan", "maxs", out), held, as_tensor(b, low, out))
-    return held if high is None else b.map(chosen_row("minf_nan", "mins", out), held, as_tensor(b, high, out))
-
-
 def _power_of(b: ModuleBuilder, out: ExportedTensor, base: float, exponent: GraphValue) -> GraphValue:
     if not dtype_named(out.dtype).is_float:
         raise NotImplementedError("a power of an integer whose exponent is no number")
@@ -94,19 +80,9 @@ def _common_logarithm(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> G
     return b.map("mulf", b.map("log", cast(b, x, out.dtype)), 1 / log(10))
 
 
-def _product(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, axis: int | None = None, keep: bool = False, **_: Any) -> Any:
-    if not all(shape_of(x)):
-        return filled(b, 1, out)
-    return reduced("mulf", "muli", b, out, x, axis, keep)
-
-
 RULES: Mapping[str, Rule] = {
     "div.Tensor_mode": _quotient, "div.Scalar_mode": _quotient, "remainder.Tensor": _remainder, "remainder.Scalar": _remainder,
-    "remainder.Scalar_Tensor": _remainder,
-    "fmod.Tensor": _rest, "fmod.Scalar": _rest, "isnan.default": _is_nan, "isinf.default": _is_infinite, "sign.default": _sign,
-    "bitwise_and.Scalar": partial(_bits, "andi"), "bitwise_or.Scalar": partial(_bits, "ori"),
-    "bitwise_xor.Scalar": partial(_bits, "xori"), "bitwise_xor.Tensor": partial(_bits, "xori"),
-    "logical_xor.default": partial(_bits, "xori"), "clamp.Tensor": _between, "pow.Scalar": _power_of,
+    "remainder.Scalar_Tensor": _remainder, "fmod.Tensor": _rest, "fmod.Scalar": _rest, "isnan.default": _is_nan,
+    "isinf.default": _is_infinite, "sign.default": _sign, "pow.Scalar": _power_of,
     "log2.default": lambda b, out, x: b.map("log2", cast(b, x, out.dtype)), "log10.default": _common_logarithm,
-    "prod.default": _product, "prod.dim_int": _product,
 }

@@ -28,6 +28,7 @@ ELEMENTS: Mapping[torch.dtype, str] = {
 _TORCH = {name: kind for kind, name in ELEMENTS.items()}
 # What sums, products and extremes of truth values are.
 _OF_TRUTH_VALUES = {"addi": "ori", "muli": "andi", "maxs": "ori", "mins": "andi"}
+_OF_NOTHING: Mapping[str, float] = {"addf": 0, "addi": 0, "ori": 0, "mulf": 1, "muli": 1}  # what they give without an element
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,8 @@ def _whole(row: str, b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> Gr
     return b.map(row, x) if is_float(x) else x
 
 
-def _logical(row: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: GraphValue) -> GraphValue:
-    return b.map(row, cast(b, left, out.dtype), cast(b, right, out.dtype))
+def _bits(row: str, b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: Any) -> GraphValue:
+    return b.map(row, cast(b, left, out.dtype), as_tensor(b, right, out))
 
 
 def _not(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
@@ -177,13 +178,12 @@ def _gelu(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, approximate: str
     return b.map("mulf", b.map("mulf", x, 0.5), factor)
 
 
-def _clamped(
-    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, low: float | None = None, high: float | None = None
-) -> GraphValue:
-    held, real = cast(b, x, out.dtype), dtype_named(out.dtype).is_float
+def _clamped(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, low: Any = None, high: Any = None) -> GraphValue:
+    """Between numbers or tensors."""
+    held = cast(b, x, out.dtype)
     if low is not None:
-        held = b.map("maxf_nan" if real else "maxs", held, low)
-    return held if high is None else b.map("minf_nan" if real else "mins", held, high)
+        held = b.map(chosen_row("maxf_nan", "maxs", out), held, as_tensor(b, low, out))
+    return held if high is None else b.map(chosen_row("minf_nan", "mins", out), held, as_tensor(b, high, out))
 
 
 def _relu(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> GraphValue:
@@ -216,8 +216,8 @@ def reduced(
     **_: Any,
 ) -> GraphValue:
     row = chosen_row(floats, integers, out)
-    if row in ("addf", "addi", "ori") and not prod(shape_of(x)):
-        return filled(b, 0, out)
+    if not prod(shape_of(x)) and (row in _OF_NOTHING or not prod(out.shape)):
+        return filled(b, _OF_NOTHING.get(row, 0), out)
     return b.reshape(b.reduce(row, cast(b, x, out.dtype), axes_of(shape_of(x), axes), keep=True), out.shape)
 
 
@@ -415,7 +415,7 @@ RULES: Mapping[str, Rule] = {
     "log1p.default": partial(_row, "log1p"), "expm1.default": partial(_row, "expm1"),
     "round.default": partial(_whole, "round_even"), "trunc.default": partial(_whole, "trunc"),
     "sigmoid.default": _sigmoid, "relu.default": _relu, "gelu.default": _gelu, "leaky_relu.default": _leaky,
-    "clamp.default": _clamped, "hardtanh.default": _hard_tanh,
+    "clamp.default": _clamped, "clamp.Tensor": _clamped, "hardtanh.default": _hard_tanh,
 
     # Comparison and choice.
     "eq.Tensor": partial(_compared, "eqf", "eqi"), "eq.Scalar": partial(_compared, "eqf", "eqi"),
@@ -424,8 +424,11 @@ RULES: Mapping[str, Rule] = {
     "le.Tensor": partial(_compared, "lef", "les"), "le.Scalar": partial(_compared, "lef", "les"),
     "gt.Tensor": partial(_compared, "gtf", "gts"), "gt.Scalar": partial(_compared, "gtf", "gts"),
     "ge.Tensor": partial(_compared, "gef", "ges"), "ge.Scalar": partial(_compared, "gef", "ges"),
-    "logical_and.default": partial(_logical, "andi"), "logical_or.default": partial(_logical, "ori"),
-    "bitwise_and.Tensor": partial(_logical, "andi"), "bitwise_or.Tensor": partial(_logical, "ori"),
+    "logical_and.default": partial(_bits, "andi"), "logical_or.default": partial(_bits, "ori"),
+    "logical_xor.default": partial(_bits, "xori"), "bitwise_xor.Tensor": partial(_bits, "xori"),
+    "bitwise_and.Tensor": partial(_bits, "andi"), "bitwise_or.Tensor": partial(_bits, "ori"),
+    "bitwise_and.Scalar": partial(_bits, "andi"), "bitwise_or.Scalar": partial(_bits, "ori"),
+    "bitwise_xor.Scalar": partial(_bits, "xori"),
     "logical_not.default": _not, "bitwise_not.default": _not, "where.self": _where, "where.ScalarOther": _where,
     "_to_copy.default": _rounded_to,
 
@@ -433,6 +436,7 @@ RULES: Mapping[str, Rule] = {
     "sum.dim_IntList": partial(reduced, "addf", "addi"), "sum.default": partial(reduced, "addf", "addi"),
     "amax.default": partial(reduced, "maxf_nan", "maxs"), "amin.default": partial(reduced, "minf_nan", "mins"),
     "any.dim": partial(reduced, "", "ori"), "any.dims": partial(reduced, "", "ori"), "any.default": partial(reduced, "", "ori"),
+    "prod.default": partial(reduced, "mulf", "muli"), "prod.dim_int": partial(reduced, "mulf", "muli"),
     "mean.dim": _mean, "mean.default": _mean, "var.correction": _variance,
     "_softmax.default": _softmax, "_log_softmax.default": _log_softmax, "native_layer_norm.default": _layer_norm,
     "native_group_norm.default": _group_norm, "_native_batch_norm_legit_no_training.default": _batch_norm,
