@@ -146,17 +146,25 @@ def test_workgroups_race_unless_an_atomic_orders_them():
         lt p0, group, 1
         @!p0 jump second
         store a0, 5
-        release r0, a1, 1
+        {tell} r0, a1, 1
         end
 second: {wait} r1, a1
         eq p1, r1, 1
         @!p1 jump second
         load r2, a0
+        add a2, a0, 4l
+        store a2, r2
         end
     """
-    flag = np.zeros(1, np.uint32)
-    assert run(handed.format(wait="acquire"), 4, flag, grid=2).report.findings == ()
-    assert "races" in run(handed.format(wait="load"), 4, flag, grid=2).checks
+
+    def checks(tell: str, wait: str) -> list[str]:
+        return run(handed.format(tell=tell, wait=wait), 8, np.zeros(1, np.uint32), grid=2).checks
+
+    assert checks("release", "acquire") == []
+    assert "races" in checks("release", "load")
+    # Of the workgroup's scope they say nothing to another workgroup.
+    assert checks("release_near", "acquire") == ["races"]
+    assert checks("release", "acquire_near") == ["races"]
 
 
 @pytest.mark.parametrize(("wait", "found"), [("acquire", []), ("load", ["races"])])
@@ -176,8 +184,10 @@ second: {wait} r1, a1
         store a0, r2
         end
     """
-    out = run(handed.format(wait=wait), 4, np.zeros(1, np.uint32), block=16, shared=4)
-    assert out.checks == found and out.arrays[0][0] == 5
+    for scope in ("", "_near"):
+        of_scope = handed.format(wait=wait).replace("release", f"release{scope}").replace("acquire", f"acquire{scope}")
+        out = run(of_scope, 4, np.zeros(1, np.uint32), block=16, shared=4)
+        assert out.checks == found and out.arrays[0][0] == 5
 
 
 def test_what_one_wave_has_acquired_its_neighbours_do_not_know():
@@ -223,8 +233,33 @@ second: acquire r1, a1
         eq p1, r1, 1
         @!p1 jump second
         load r2, a0
+        add a2, a0, 4l
+        store a2, r2
         end
-    """, 4, np.zeros(128, np.uint32), block=128, grid=2)
+    """, 8, np.zeros(128, np.uint32), block=128, grid=2)
+    assert out.report.findings == ()
+
+
+def test_a_place_that_was_released_alone_can_be_acquired_with_many():
+    out = run("""
+        param a0, arg0
+        param a1, arg1
+        lt p0, group, 1
+        @!p0 jump second
+        store a0, 5
+        release r0, a1, 1
+        end
+second: index a2, a1, tid
+again:  acquire r1, a2
+        lt p0, tid, 1
+        @!p0 jump out
+        eq p1, r1, 1
+        @!p1 jump again
+        load r2, a0
+        add a2, a0, 4l
+        store a2, r2
+out:    end
+    """, 8, np.zeros(128, np.uint32), block=128, grid=2)
     assert out.report.findings == ()
 
 

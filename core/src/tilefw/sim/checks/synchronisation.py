@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,9 @@ from tilefw.sim.memory.access import Access, Piece
 
 _RELEASES = frozenset({"release", "acq_rel", "seq_cst"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "seq_cst"})
-# Above this many addresses in one instruction, synchronisation is kept for the region as a whole.
+# Scopes that have no other workgroup. Who reaches shared memory at all is told by where it is.
+_NEAR = frozenset({"wave", "workgroup"})
+# Above this many addresses in one instruction, what it releases is kept for the region as a whole.
 _FEW_ADDRESSES = 64
 
 
@@ -78,42 +81,56 @@ class Synchronisation(Check):
 
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
         """What strong accesses acquire from, and release to, their addresses: those that launches share, too, as memory that they
-        do not share is ordered by them."""
-        kind, order = access.kind, access.order
+        do not share is ordered by them. One of the workgroup's scope does neither to other workgroups."""
+        shared = lanes.batch.memory.region("shared")
         for piece in access.pieces:
+            near = access.scope in _NEAR and piece.region is not shared
             _, _, slots, waves = self._actors(lanes, piece)
             index = piece.offsets(lanes.frame.shape)
             addresses = np.unique(index)
             many = len(addresses) > _FEW_ADDRESSES
             turns = slice(None) if piece.turns is None else piece.turns
-            made = zip(slots[turns].tolist(), waves[turns].tolist(), index[turns].tolist(), strict=True)
-            for slot, wave, address in dict.fromkeys((s, w, EVERY_ADDRESS if many else i) for s, w, i in made):
-                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), kind, order)
+            made = dict.fromkeys(zip(slots[turns].tolist(), waves[turns].tolist(), index[turns].tolist(), strict=True))
+            if many:
+                self._read_single(lanes.batch, made, id(piece.region), access, near)
+                made = dict.fromkeys((slot, wave, EVERY_ADDRESS) for slot, wave, _ in made)
+            for slot, wave, address in made:
+                self._exchange(lanes.batch, slot, wave, (id(piece.region), address), access, near)
 
-    def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], kind: str, order: str) -> None:
-        group = int(batch.workgroups[slot])
-        if kind != "write":
-            self._read(batch, slot, wave, key, order in _ACQUIRES)
-            if key[1] != EVERY_ADDRESS:
-                self._read(batch, slot, wave, (key[0], EVERY_ADDRESS), order in _ACQUIRES)
-        if kind == "read":
+    def _read_single(self, batch: Batch, made: Iterable[tuple[int, int, int]], region: int, access: Access, near: bool) -> None:
+        """Of the many addresses of an instruction those at which others, of fewer, have released something."""
+        if access.kind == "write":
             return
-        releases = order in _RELEASES
+        for slot, wave, address in made:
+            if (region, address) in self._released:
+                self._read(batch, slot, wave, (region, address), access.order in _ACQUIRES, near)
+
+    def _exchange(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], access: Access, near: bool) -> None:
+        """`near`: other workgroups are told by fences alone."""
+        group = int(batch.workgroups[slot])
+        if access.kind != "write":
+            self._read(batch, slot, wave, key, access.order in _ACQUIRES, near)
+            if key[1] != EVERY_ADDRESS:
+                self._read(batch, slot, wave, (key[0], EVERY_ADDRESS), access.order in _ACQUIRES, near)
+        if access.kind == "read":
+            return
+        releases = access.order in _RELEASES
         of_others, own = self._released.setdefault(key, {}), self._own.setdefault(key, {})
-        for known in (self._fenced.get(group, {}), self._known.get(group, {}) if releases else {}):
+        for known in (self._fenced.get(group, {}), self._known.get(group, {}) if releases and not near else {}):
             join_clocks(of_others, known, but=group)
         self._within.write(batch, slot, wave, key, releases)
         if group in self._fenced.get(group, {}):
             join_clocks(own, {group: self._fenced[group][group]})
         if releases:
-            join_clocks(own, {group: batch.clocks[slot, wave].copy()})
+            if not near:
+                join_clocks(own, {group: batch.clocks[slot, wave].copy()})
             self._tell_events(batch, slot, wave, key)
             batch.clocks[slot, wave, wave] += 1
 
-    def _read(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], acquires: bool) -> None:
+    def _read(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], acquires: bool, near: bool) -> None:
         group = int(batch.workgroups[slot])
         self._within.read(batch, slot, wave, key, acquires, self._released.get(key, {}).get(group))
-        into = self._known if acquires else self._seen
+        into = self._known if acquires and not near else self._seen
         for told in (self._released.get(key, {}), self._own.get(key, {})):
             if any(other != group for other in told):
                 join_clocks(into.setdefault(group, {}), told, but=group)
