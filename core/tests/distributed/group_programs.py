@@ -141,6 +141,7 @@ def differ(node: ProcessGroupNode) -> Any:
         told(lambda: node.all_gather_object((lambda: 1) if node.rank else 1)),
         told(lambda: node.zeros((8,), name=f"of rank {node.rank}")),
         told(lambda: node.zeros((8,)) if node.rank else node.empty((8,))),
+        told(lambda: node.zeros((-8,))),
     ]
 
 

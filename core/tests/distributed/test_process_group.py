@@ -117,7 +117,7 @@ def test_races_between_processes_are_told() -> None:
 
 
 def test_ranks_that_do_not_do_the_same_are_told_so() -> None:
-    for shape, meeting, seed, arguments, value, right, unwritten in start(programs.differ):
+    for shape, meeting, seed, arguments, value, right, unwritten, extent in start(programs.differ):
         assert shape.startswith("TFW0872") and "rank 1 allocates float32[9], rank 0 allocates float32[8]" in shape
         assert meeting.startswith("TFW0882") and "rank 1 is at a barrier, rank 0 is at all_gather_object" in meeting
         assert seed.startswith("TFW0882") and "0 on rank 0, 1 on rank 1" in seed
@@ -125,6 +125,7 @@ def test_ranks_that_do_not_do_the_same_are_told_so() -> None:
         assert value.startswith("TFW0882") and "a function cannot be given to other processes" in value
         assert right == "nothing"
         assert "rank 1 allocates float32[8], rank 0 allocates unwritten float32[8]" in unwritten
+        assert extent.startswith("TFW0872") and "-8" in extent
 
 
 @pytest.mark.parametrize(("how", "word"), [

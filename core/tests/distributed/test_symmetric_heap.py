@@ -67,3 +67,12 @@ def test_a_node_that_records_gives_no_address_out_twice():
     first = node.zeros((4,))
     node.free(first)
     assert node.zeros((4,)).offset > first.offset
+
+
+@pytest.mark.parametrize("shape", [-1, (4, -4), (-4, -4), 2.5, "x", (True,)])
+def test_what_is_no_shape_is_told_so(shape):
+    node = tilefw.node("reference", 2)
+    for make in (node.zeros, node.empty):
+        with pytest.raises(tilefw.LaunchError, match="is no extent") as caught:
+            make(shape)
+        assert caught.value.code == "TFW0872" and node.heap.arrays == []

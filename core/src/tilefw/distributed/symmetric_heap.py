@@ -163,7 +163,8 @@ class SymmetricHeap:
 
     def check_room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
         """Where an array of that shape and type goes: its index among the arrays, and its offset. Raises LaunchError TFW0872 where
-        it does not fit any more: better before its memory is asked for."""
+        it does not fit any more, or the shape is none: better before its memory is asked for."""
+        _check_extents(shape)
         nbytes, begin = math.prod(shape) * dtype.itemsize, 0
         for index, array in enumerate(self.arrays if self.reuses else ()):
             if begin + nbytes + GAP <= array.offset:
@@ -213,6 +214,13 @@ class SymmetricHeap:
 def place_behind(offset: int, nbytes: int) -> int:
     """The first offset at which another array may be, behind one of so many bytes."""
     return round_up(offset + nbytes + GAP, ALIGNMENT)
+
+
+def _check_extents(shape: tuple[Any, ...]) -> None:
+    """Raises LaunchError TFW0872 for what is no shape."""
+    for extent in shape:
+        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 0:
+            raise LaunchError(f"{extent!r} in the shape {list(shape)} is no extent", code="TFW0872", help="give integers from 0 on")
 
 
 def _kind(array: np.ndarray) -> str:
