@@ -115,6 +115,38 @@ def test_a_barrier_that_ends_two_phases_under_a_wait_is_named():
     assert [(finding.check, finding.code) for finding in twice] == [("barriers", "TFW0824")] and "another one" in twice[0].message
 
 
+def test_who_arrives_tells_what_its_own_wave_has_fenced_and_not_what_its_neighbours_have():
+    """Wave 0 stores, fences and sets a flag; wave 1 has seen the flag and arrives; wave 2 passes the barrier and loads."""
+    text = """
+    @p0 make a3, 1
+    bar 0
+    lt p2, tid, 8
+    @p2 jump first
+    lt p2, tid, 16
+    @p2 jump second
+    third: passed p1, a3, 0
+    @!p1 jump third
+    lload r5, a2
+    store a1, r5
+    end
+    second: SEES r1, FLAG
+    eq p1, r1, 1
+    @!p1 jump second
+    eq p2, tid, 8
+    @p2 arrive a6, a3, 1
+    end
+    first: lstore a2, 5
+    fence
+    release r1, a0, 1
+    end
+    """
+    for sees, found in (("acquire r1, a0", []), ("atomcas r1, a0, 1, 1", []), ("atomadd r1, a0, 0", ["races"])):
+        out = run(
+            START + text.replace("SEES r1, FLAG", sees), np.zeros(1, np.uint32), np.zeros(24, np.uint32), block=24, shared=320
+        )
+        assert out.checks == found, sees
+
+
 # Workgroup 0 writes at its beginning, workgroup LAST when it has passed a barrier of its own.
 ONE_AFTER_THE_OTHER = """
     param a4, arg0

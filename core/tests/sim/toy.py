@@ -89,6 +89,7 @@ MEANINGS: dict[str, tuple[int, Callable[..., Any]]] = {
     "put": (0, lambda x, d, s, n: x.engine_copy("global", d, "shared", s, n)),
     "group": (0, lambda x: x.engine_commit()),
     "drained": (0, lambda x: x.engine_wait(0, True)),
+    "fence": (0, lambda x: x.fence("release", "device")),
     "views": (0, lambda x: x.view_fence()),
     "undef": (1, lambda x: x.undefined(32)),
     "push": (0, lambda x, p: x.push_mask(p)),

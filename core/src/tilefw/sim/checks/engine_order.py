@@ -49,6 +49,7 @@ class EngineOrder(Check):
         _clock: Any
         _touched: list[Region]
 
+        def _read(self, batch: Batch, slot: int, wave: int, key: tuple[int, int], acquires: bool, near: bool) -> None: ...
         def _conflicts_with_writer(
             self, lanes: NumpyLanes, places: LastAccesses, granules: Array, me: Actor, strong: bool
         ) -> tuple[Array, Array]: ...
@@ -280,8 +281,7 @@ class EngineOrder(Check):
         """Waves know what was told to the barrier."""
         for slot, wave, place in self._users(lanes, piece):
             for key in ((id(piece.region), place), (id(piece.region), EVERY_ADDRESS)):
-                for told in (self._released.get(key, {}), self._own.get(key, {})):
-                    self._learn(lanes.batch, slot, wave, told)
+                self._read(lanes.batch, slot, wave, key, acquires=True, near=False)
                 self._learn_events(lanes.batch, slot, wave, key)
 
     def cluster_met(self, lanes: NumpyLanes, threads: Array, order: str, passed: bool) -> None:
