@@ -162,8 +162,8 @@ class EngineOrder(Check):
         _, waves, width = batch.frame.shape
         slots, wave = copy.thread // (waves * width), copy.thread // width % waves
         shared = batch.memory.region("shared")
-        for kind, region, index in (("read", copy.source, copy.source_index), ("write", copy.destination, copy.destination_index)):
-            rows, chosen = self._rows(copy, index, kind)
+        for kind, region in (("read", copy.source), ("write", copy.destination)):
+            rows, chosen = copy.elements(kind == "write")
             if not len(chosen) or self.launch.shares_with_others(region):
                 continue
             places, granules = self._granules(region, chosen, copy.size)
@@ -185,7 +185,7 @@ class EngineOrder(Check):
 
     def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
         """Its bytes count as written by the wave that started it, at its start; a barrier tells so."""
-        rows, chosen = self._rows(copy, copy.destination_index, "write")
+        rows, chosen = copy.elements(writes=True)
         self._engine_sites.add(copy.instruction.index)
         if len(chosen) and not self.launch.shares_with_others(copy.destination):
             places, granules = self._granules(copy.destination, chosen, copy.size)
@@ -203,13 +203,6 @@ class EngineOrder(Check):
         knowledge = self._released.setdefault(key, {})
         join_clocks(knowledge, {group: clock})
         join_clocks(knowledge, self._known.get(group, {}))
-
-    def _rows(self, copy: EngineCopy, index: Array, kind: str) -> tuple[Array, Array]:
-        """(number of the row, byte offset) of each element that is read or written."""
-        rows = np.broadcast_to(np.arange(len(index))[:, None], index.shape)
-        if copy.inside is None or (kind == "write" and copy.filling):
-            return rows.reshape(-1), index.reshape(-1)
-        return rows[copy.inside], index[copy.inside]
 
     def _starters(self, batch: Batch, copy: EngineCopy, at: EngineCopy | None) -> tuple[Array, Array, Array, Array]:
         """The wave that started each row, with its clock: now, or as it was then."""

@@ -99,11 +99,7 @@ class _Part:
 
     def __init__(self, copy: EngineCopy, writes: bool) -> None:
         self.writes, self.region = writes, copy.destination if writes else copy.source
-        index = copy.destination_index if writes else copy.source_index
-        self.rows, self.index = np.broadcast_to(np.arange(len(index))[:, None], index.shape).reshape(-1), index.reshape(-1)
-        if copy.inside is not None and not (writes and copy.filling):
-            chosen = copy.inside.reshape(-1)
-            self.rows, self.index = self.rows[chosen], self.index[chosen]
+        self.rows, self.index = copy.elements(writes)
         # Each addition of a reduction is relaxed, of the device's scope.
         self.scope = int(SyncScope.DEVICE) if writes and copy.reduction is not None else 0
 

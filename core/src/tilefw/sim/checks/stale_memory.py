@@ -50,8 +50,7 @@ class StaleMemory(AgentOrder):
     def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
         super().engine_landed(batch, copy)
         if _is_weak(copy.destination):
-            index = copy.destination_index if copy.inside is None or copy.filling else copy.destination_index[copy.inside]
-            piece = Piece(copy.destination, index.reshape(-1), None)
+            piece = Piece(copy.destination, copy.written, None)
             self.words.forget(np.unique(_words(piece, copy.size)).tolist())
 
     def loaded(self, lanes: NumpyLanes, access: Access, raw: Array) -> None:
@@ -87,8 +86,6 @@ class StaleMemory(AgentOrder):
             for piece in access.pieces:
                 if _is_weak(piece.region):
                     yield piece
-
-
 
 
 def _is_weak(region: Region) -> bool:

@@ -61,6 +61,14 @@ class EngineCopy:
             inside=of(self.inside), barrier=of(self.barrier), data=of(self.data), poison=of(self.poison),
         )
 
+    def elements(self, writes: bool) -> tuple[Array, Array]:
+        """Of all elements that it reads, or where it `writes` of those that it writes, the rows and the byte offsets."""
+        index = self.destination_index if writes else self.source_index
+        rows = np.broadcast_to(np.arange(len(index))[:, None], index.shape)
+        if self.inside is None or (writes and self.filling):
+            return rows.reshape(-1), index.reshape(-1)
+        return rows[self.inside], index[self.inside]
+
     @property
     def written(self) -> Array:
         """Byte offsets of all elements that it writes."""

@@ -63,10 +63,12 @@ class AccessRecords:
         """Let go of sets of reads that none of these places, which are all, has, once there are twice as many as were left last."""
         if len(self.sets) <= self._most_sets:
             return
-        held = np.unique(np.concatenate([[NOBODY], *(np.unique(one.reads) for one in places)]))
-        numbers = np.zeros(len(self.sets), np.int32)
-        numbers[held] = np.arange(len(held))
-        self.sets = [self.sets[number] for number in held.tolist()]
+        held = np.zeros(len(self.sets), np.bool_)
+        held[NOBODY] = True
+        for one in places:
+            held[one.reads] = True
+        numbers = np.cumsum(held, dtype=np.int32) - 1
+        self.sets = [self.sets[number] for number in np.flatnonzero(held).tolist()]
         self._set_numbers = {members.tobytes(): number for number, members in enumerate(self.sets)}
         self._behind.clear()
         for one in places:
