@@ -1,10 +1,11 @@
 """races: two accesses to one byte, one of them a write, by different waves with nothing ordering them. Both sides are named.
 
 Order comes from barriers (vector clocks per workgroup: a barrier joins the clocks of the waves that take part) and from
-release/acquire pairs of atomics and fences on one address. Between waves of one workgroup these are each wave's
-(within_workgroups.py); between workgroups they are kept per workgroup: a receiving workgroup is taken to know at once what one of
-its waves has acquired, so some races are missed. What several workgroups have read is ordered before a store when its workgroup has
-acquired from all of the launch: there a race may be reported that is none. An access to shared memory that an event finishes
+release/acquire pairs of atomics and fences on one address; of these those of the workgroup's scope order no other workgroup.
+Between waves of one workgroup they are each wave's (within_workgroups.py); between workgroups they are kept per workgroup: a
+receiving workgroup is taken to know at once what one of its waves has acquired, so some races are missed. What several workgroups
+have read is ordered before a store when its workgroup has acquired from all of the launch: there a race may be reported that is
+none. An access to shared memory that an event finishes
 is ordered by a barrier only when its wave has waited for the event before it. Lanes of one wave never race: within an
 instruction the highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place
 keeps its last writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.

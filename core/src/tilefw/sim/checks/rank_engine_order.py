@@ -3,6 +3,10 @@
 A copy reads and writes as the wave that started it does: what is before the copy must be before its start. Nobody is ordered behind
 it while it is on its way, whatever its wave releases meanwhile. When it has ended it is an access of that wave: who waited for it
 by its group goes on from there, who waits for the barrier on which it completes learns of it there.
+
+Some races are missed: the barrier tells all that the wave has done when the copy ends, not only what it had done at its start; and
+where a wave has several copies of one place on their way, or accesses the place itself meanwhile, the first to end, or that access,
+stands for all of them.
 """
 
 from __future__ import annotations
