@@ -71,7 +71,7 @@ def test_blocks_come_once_for_all_workgroups(case: str, tmp_path: Path):
 
 _MEETING = r"\tbarrier\.cluster\.arrive\.aligned;\n\tbarrier\.cluster\.wait\.aligned;\n"
 _WAIT, _ANNOUNCEMENT = r"\tmbarrier\.try_wait[^\n]*\n\t@![^\n]*\n", r"\t(@%p\d+ )?mbarrier\.arrive\.expect_tx[^\n]*\n"
-_ARRIVAL, _PRODUCTS = r"\tmbarrier\.arrive\.release[^\n]*\n", r"\twgmma\.wait_group[^\n]*\n"
+_ARRIVAL, _PRODUCTS = r"\t(@%p\d+ )?mbarrier\.arrive\.release[^\n]*\n", r"\twgmma\.wait_group[^\n]*\n"
 # The case; what is taken out, by a pattern, and which of those that are there.
 MUTATIONS = {
     "the barrier between the reads of a slot and its next copies": ("two", _MEETING, 3),
