@@ -292,6 +292,53 @@ def test_waves_of_a_workgroup_hand_over_by_fences_once_what_they_did_is_finished
         assert checks(*missing) == ["races"]
 
 
+AND_BACK = """
+        where w3, wave
+        jz w2, own
+        jz w3, spin
+        end
+spin:   exchange v2, w6:w7, 0, 0
+        wait far 0
+        less w3, 0, v2
+        jz w3, spin
+        take
+        give
+        mask 1
+        exchange v2, w6:w7, 4, 1
+        end
+own:    jz w3, first
+second: exchange v2, w6:w7, 8, 0
+        wait far 0
+        less w3, 0, v2
+        jz w3, second
+        take
+        lload v3, 0
+        wait near 0
+        store w4:w5, 4, v3
+        end
+first:  give
+        mask 1
+        exchange v2, w6:w7, 0, 1
+again:  exchange v2, w6:w7, 4, 0
+        wait far 0
+        less w3, 0, v2
+        jz w3, again
+        lstore 0, 5
+        {wait}
+        give
+        exchange v2, w6:w7, 8, 1
+        end
+"""
+
+
+def test_what_another_workgroup_says_of_a_wave_finishes_nothing_that_it_begins_then():
+    found = [
+        out_of(AND_BACK.format(wait=wait), 8, np.zeros(3, np.uint32), block=16, grid=2, shared=4).checks
+        for wait in ("wait near 0", "pause 1")
+    ]
+    assert found == [[], ["races"]]
+
+
 def test_a_fence_of_the_workgroups_scope_says_nothing_to_another_workgroup():
     found = [out_of(HANDED.format(give=give, take=take), 8, np.zeros(1, np.uint32), grid=2).checks
              for give, take in (("give_near", "take"), ("give", "take_near"))]

@@ -57,7 +57,7 @@ class WithinWorkgroups:
         group = int(batch.workgroups[slot])
         told = self._released.get((place, group))
         if passed_on is not None:
-            told = _Told(passed_on, np.zeros_like(_now(batch, slot, wave).events)).joined(told)
+            told = _Told(passed_on, batch.events.nothing_told()).joined(told)
         if told is None:
             return
         if acquires:
@@ -76,7 +76,7 @@ class WithinWorkgroups:
 
 
 def _now(batch: Batch, slot: int, wave: int) -> _Told:
-    """What a wave knows."""
+    """What a wave knows, which begins a new clock then."""
     return _Told(batch.clocks[slot, wave].copy(), batch.events.told(slot, wave, int(batch.clocks[slot, wave, wave]), None))
 
 

@@ -206,12 +206,16 @@ class Events:
 
     def told(self, slot: int, wave: int, clock: int, known: Array | None) -> Array:
         """What a wave knows to be finished, by kind and wave, as it arrives at a barrier that counts, with what is `known` there;
-        `clock` is its own, up to which all of it is where nothing of it is unfinished."""
+        `clock` is its own, up to which all of it is where nothing of it is unfinished: what it begins from now on has a later one."""
         for kind in self._kinds:
             if kind.done[slot, wave] == kind.issued[slot, wave]:
                 kind.settled[slot, wave, wave] = max(kind.settled[slot, wave, wave], clock << CLOCK_SHIFT | LAST_NUMBER)
-        mine = np.stack([kind.settled[slot, wave] for kind in self._kinds]) if self._kinds else np.zeros((0, 0), np.int64)
+        mine = np.stack([kind.settled[slot, wave] for kind in self._kinds]) if self._kinds else self.nothing_told()
         return mine if known is None else np.maximum(mine, known)
+
+    def nothing_told(self) -> Array:
+        """What somebody tells who knows of no event."""
+        return np.zeros((len(self._kinds), self._frame.shape[1]), np.int64)
 
     def learn(self, slot: int, wave: int, known: Array) -> None:
         """A wave has passed a barrier where so much is known."""
