@@ -206,7 +206,7 @@ class Events:
 
     def told(self, slot: int, wave: int, clock: int, known: Array | None) -> Array:
         """What a wave knows to be finished, by kind and wave, as it arrives at a barrier that counts, with what is `known` there;
-        `clock` is its own, up to which all of it is where nothing of it is unfinished: what it begins from now on has a later one."""
+        `clock` is its own, up to which all of it is where nothing of it is unfinished: what it begins then has a later one."""
         for kind in self._kinds:
             if kind.done[slot, wave] == kind.issued[slot, wave]:
                 kind.settled[slot, wave, wave] = max(kind.settled[slot, wave, wave], clock << CLOCK_SHIFT | LAST_NUMBER)
