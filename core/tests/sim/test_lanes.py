@@ -171,11 +171,12 @@ def test_every_toy_meaning_is_traced_on_symbols():
         "mov": (32,), "select": (1, 32, 32), "index": (64, 32), "wide": (32,), "param": (64,), "load": (64,), "load4": (64,),
         "store": (64, 32), "store8": (64, 32), "lload": (64,), "lstore": (64, 32), "sload": (64,), "sstore": (64, 32),
         "load_where": (1, 64), "store_where": (1, 64, 32), "atomadd_where": (1, 64, 32),
-        "atomadd": (64, 32), "atomcas": (64, 32, 32), "release": (64, 32), "acquire": (64,), "copy": (64, 64),
+        "atomadd": (64, 32), "atomcas": (64, 32, 32), "release": (64, 32), "release_near": (64, 32),
+        "acquire": (64,), "acquire_near": (64,), "copy": (64, 64),
         "lr": (64,), "sc": (64, 32), "padload": (64,), "padstore": (64, 32), "push": (1,), "anylane": (1,),
         "fetch": (32, 64, 32, 32), "put": (64, 32, 32),
     }
-    none = {"commit", "wait", "wait1", "undef", "trap", "pop", "group", "drained", "views"}
+    none = {"commit", "wait", "wait1", "undef", "trap", "pop", "group", "drained", "views", "fence"}
     for name, (count, meaning) in MEANINGS.items():
         steps, results = trace(meaning, () if name in none else widths.get(name, (32, 32)))
         assert len(results) == count, name

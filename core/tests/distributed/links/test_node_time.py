@@ -9,7 +9,7 @@ from tilefw.distributed.links.flows import Network
 from tilefw.distributed.links.overlap import TiledWork, overlapped
 from tilefw.distributed.links.ring import RingProtocol, ring_collective
 from tilefw.distributed.links.system import System
-from tilefw.distributed.node_time import NodeTime, check_system
+from tilefw.distributed.node_time import NodeTime, RankLaunchTime, check_system
 from tilefw.distributed.node_time.communication import CommunicationEvent, RankAddresses
 from tilefw.distributed.node_time.critical_path import critical_path, parts
 from tilefw.distributed.node_time.polls import without_failed_polls
@@ -67,16 +67,19 @@ def test_what_the_fabric_spreads_leaves_once_and_what_it_combines_comes_once():
 def test_the_timeline_has_a_row_for_each_workgroup_and_each_way_of_every_rank():
     sender = workgroup(1000, put(1000, 1, 100_000), signal(1000, 1, 0xF0, 1))
     replay = Replay(toy(), 2, CLOCK, 0)
-    replay.add(0, 2, [sender])
+    begun, ended = replay.add(0, 2, [sender])
     replay.add(1, 2, [workgroup(500, wait(200, 0xF0, 2))])
     time = replay.play()
     found = parts(critical_path(replay.network.transfers, replay.steps))
-    line = node_timeline(NodeTime("toy", time * 1e-6, time * 1e3, {n: t * 1e-6 for n, t in found.items()}, (), (), replay))
+    launch = RankLaunchTime(0, "send", *(1e-6 * at for at in (begun.begin, begun.sent, ended.sent)), speaks=True)
+    seconds = {part: taken * 1e-6 for part, taken in found.items()}
+    line = node_timeline(NodeTime("toy", time * 1e-6, time * 1e3, seconds, (), (launch,), (), replay))
     assert line.cycles == round(time * 1000)
     rows = {(row.group, row.name): [(span.kind, span.begin, span.length) for span in row.spans] for row in line.rows}
     data = ("transfers", 3000, 1000)
-    assert rows["rank 0", "rank 0 program 0 to 1"][0] == data and rows["rank 0", "rank 0 launch 0"] == [("launch", 0, 2000)]
-    seen = round(1000 * (2 + 1 + 1 + 3 * LATENCY + WORD / RATE))
+    assert rows["rank 0", "rank 0 program 0 to 1"][0] == data
+    seen, acknowledged = (round(1000 * (2 + 1 + 1 + ways * LATENCY + WORD / RATE)) for ways in (3, 4))
+    assert rows["rank 0", "rank 0 launches"] == [("launch", 0, 2000), ("transfers", 2000, acknowledged - 2000)]
     assert rows["rank 1", "rank 1 program 0"] == [("compute", 2000, 200), ("wait", 2200, seen - 2200), ("compute", seen, 300)]
 
 
