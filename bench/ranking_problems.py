@@ -16,6 +16,8 @@ _W, _W8 = (1, 2, 4, 8), (2, 4, 8)
 _LINE = {"block": (256, 512, 1024, 2048, 4096), "num_warps": _W}
 _ROWS = {"block": (512, 1024, 2048, 4096), "num_warps": _W}
 _TILE = {"block_rows": (8, 16, 32, 64), "block_columns": (32, 64, 128), "num_warps": (2, 4)}
+_ROWS_AND_COLUMNS = {"block_rows": (1, 2, 4), "block_columns": (256, 512), "num_warps": _W8}
+_COLUMN_SUMS = {"block_rows": (8, 16, 32), "block_columns": (32, 64), "num_warps": _W8}
 _LARGE_DOT = {
     "block_m": (32, 64, 128), "block_n": (32, 64, 128), "block_k": (32, 64), "num_warps": (4, 8), "num_stages": (2, 3),
 }
@@ -71,9 +73,9 @@ PROBLEMS: tuple[Problem, ...] = (
     _p("cross_entropy", _ROWS, rows=256, classes=4096),
     _p("cross_entropy_backward", {"block": (256, 512, 1024, 2048), "num_warps": _W}, rows=64, classes=4096),
     _p("layernorm_backward", {"rows_per_program": (1, 2, 4), "num_warps": _W}, rows=256, columns=1024),
-    _p("welford", {"block_rows": (1, 2, 4), "block_columns": (256, 512), "num_warps": (2, 4, 8)}, rows=512, columns=1024),
-    _p("argmax", {"block_rows": (1, 2, 4), "block_columns": (256, 512), "num_warps": (2, 4, 8)}, rows=512, columns=1024),
-    _p("column_sum", {"block_rows": (8, 16, 32), "block_columns": (32, 64), "num_warps": (2, 4, 8)}, rows=512, columns=4096),
+    _p("welford", _ROWS_AND_COLUMNS, rows=512, columns=1024),
+    _p("argmax", _ROWS_AND_COLUMNS, rows=512, columns=1024),
+    _p("column_sum", _COLUMN_SUMS, rows=512, columns=4096),
     _p("matvec", {"block_m": (1, 4, 16), "block_k": (128, 256, 512), "num_warps": (2, 4)}, m=2048, k=1024),
     _p("histogram", _LINE, n=131072),
     _p("matmul", _LARGE_DOT, m=1024, n=1024, k=512),
@@ -89,7 +91,6 @@ PROBLEMS: tuple[Problem, ...] = (
     _p("attention", _ATTENTION, heads=4, kv_heads=4, queries=512, keys=512, head_size=128, causal=False),
 )
 
-_ROWS_AND_COLUMNS = {"block_rows": (1, 2, 4), "block_columns": (256, 512), "num_warps": (2, 4, 8)}
 _OTHERS: tuple[Problem, ...] = (
     _p("gelu_bias_residual", _LINE, rows=128, columns=4096, dtype="fp32", approximation="tanh"),
     _p("swiglu", _LINE, rows=128, columns=4096, dtype="fp16"),
@@ -108,7 +109,7 @@ _OTHERS: tuple[Problem, ...] = (
     _p("cross_entropy", _ROWS, rows=128, classes=8192),
     _p("welford", _ROWS_AND_COLUMNS, rows=256, columns=4096),
     _p("argmax", _ROWS_AND_COLUMNS, rows=256, columns=2048),
-    _p("column_sum", {"block_rows": (8, 16, 32), "block_columns": (32, 64), "num_warps": (2, 4, 8)}, rows=1024, columns=2048),
+    _p("column_sum", _COLUMN_SUMS, rows=1024, columns=2048),
     _p("matvec", {"block_m": (1, 4, 16), "block_k": (128, 256, 512), "num_warps": (2, 4)}, m=1024, k=2048, dtype="fp32"),
     _p("ragged_sums", {"block": (64, 128, 256, 512), "num_warps": _W}, rows=512, columns=2048),
     _p("sparse_matvec", {"block": (32, 64, 128, 256), "num_warps": _W}, rows=1024, columns=1024),
