@@ -146,7 +146,7 @@ def _answer(connection: Connection, introduction: Introduction, end: float) -> T
     """What rank 0 says to who comes; None where it says nothing, as where it closes the place of the program's last group."""
     with contextlib.suppress(OSError, EOFError):
         connection.send(introduction)
-        if connection.poll(_left(end)):
+        if connection.poll(_remaining(end)):
             return connection.recv()
     return None
 
@@ -154,7 +154,7 @@ def _answer(connection: Connection, introduction: Introduction, end: float) -> T
 def _memory_of(connection: Connection, end: float) -> int:
     """The shared memory's descriptor, which rank 0 sends when all are there. Raises LaunchError TFW0880 or TFW0881."""
     try:
-        if not connection.poll(_left(end)):
+        if not connection.poll(_remaining(end)):
             raise ended(0, "it says nothing since the others came")
         answer = connection.recv()
         if isinstance(answer, Welcome):
@@ -164,7 +164,7 @@ def _memory_of(connection: Connection, end: float) -> int:
     raise answer.error
 
 
-def _left(end: float) -> float:
+def _remaining(end: float) -> float:
     """Seconds to wait for what rank 0 says, which itself waits until `end` for the others."""
     return max(0.0, end - time.monotonic()) + _SAY_WHO
 
