@@ -35,11 +35,14 @@ def run_program(path: str, arguments: list[str]) -> int:
 
 
 def function(path: str, name: str) -> Any:
-    """The function called `name` in a Python file; raises UsageError TFW0916."""
+    """The function called `name` in a Python file, where `import triton` means tilefw; raises UsageError TFW0916."""
     _readable(path)
+    from tilefw.triton.importing import in_tritons_place
+
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
-        namespace = runpy.run_path(path)
+        with in_tritons_place():
+            namespace = runpy.run_path(path)
     except (KernelError, InternalError):
         raise
     except (Exception, SystemExit) as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -45,17 +46,46 @@ def uninstall() -> None:
     if not installed():
         return
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, TritonFinder)]
-    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
-        del sys.modules[name]
+    _taken_out()
     leave_torch()
+
+
+@contextmanager
+def in_tritons_place() -> Iterator[None]:
+    """`import triton` means tilefw inside the block, and PyTorch's GPU the host's memory; behind it what they did before."""
+    if installed():
+        yield
+        return
+    waited = _waits_for_torch()
+    before = _taken_out()
+    finder = AwaitedTriton()
+    sys.meta_path.insert(0, finder)
+    wait_for_torch()
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        _taken_out()
+        sys.modules.update(before)
+        if not waited:
+            leave_torch()
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    """Triton's modules, whosever they are, which no longer stand in `sys.modules`."""
+    return {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "triton"}
 
 
 def wait_for_torch() -> None:
     """Make PyTorch's GPU the host's memory, now or when the program imports PyTorch."""
-    if not any(isinstance(finder, TorchFinder) for finder in sys.meta_path):
+    if not _waits_for_torch():
         sys.meta_path.insert(0, TorchFinder())
     if "torch" in sys.modules:
         _on_torch(sys.modules["torch"])
+
+
+def _waits_for_torch() -> bool:
+    return any(isinstance(finder, TorchFinder) for finder in sys.meta_path)
 
 
 def leave_torch() -> None:
@@ -117,6 +147,25 @@ class TritonFinder(MetaPathFinder):
         if name.startswith("triton."):
             raise ModuleNotFoundError(f"tilefw has no module {name} in Triton's place", name=name)
         return None
+
+
+class AwaitedTriton(TritonFinder):
+    """Makes the modules when Triton is first imported: a file that has none of it does not wait for them."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(name, PrivateLoader(), is_package=True) if name == "triton" else super().find_spec(name, path, target)
+
+
+class PrivateLoader(Loader):
+    """Puts the private modules in Triton's place, all at once."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = private_modules()
+        sys.modules.update(made)
+        return made[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: its names are looked up when they are asked for."""
 
 
 class GluonLoader(Loader):

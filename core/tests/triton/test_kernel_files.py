@@ -1,0 +1,64 @@
+"""A kernel in a file that imports Triton is compiled, profiled and tuned as one that imports tilefw."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tilefw.cli.main import main
+from tilefw.triton.importing import in_tritons_place, install, installed, uninstall
+
+KERNEL = '''
+import triton
+from triton import language as tl
+from triton.language.extra import libdevice
+
+@triton.jit
+def grown(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, libdevice.exp(tl.load(x_ptr + at, mask=at < n)), mask=at < n)
+'''
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> str:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    return f"{tmp_path / 'kernel.py'}:grown"
+
+
+def test_a_kernel_of_tritons_is_compiled_from_its_file(kernel: str, capsys: pytest.CaptureFixture[str]) -> None:
+    stated = ["--signature", "x_ptr=*fp32", "n=i32", "--constexpr", "BLOCK=64"]
+    assert main(["compile", kernel, "--target", "reference", "--emit", "tile", *stated]) == 0
+    assert "tile.exp" in capsys.readouterr().out
+
+
+def test_what_stood_in_tritons_place_stands_there_again() -> None:
+    if installed():
+        uninstall()
+    before = {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "triton"}
+    theirs = sys.modules["triton"] = ModuleType("triton")
+    try:
+        with in_tritons_place():
+            import triton
+
+            assert triton is not theirs and triton.cdiv(5, 2) == 3
+        assert sys.modules["triton"] is theirs and "triton.language" not in sys.modules
+        assert not installed()
+    finally:
+        del sys.modules["triton"]
+        sys.modules.update(before)
+
+
+def test_what_is_installed_stays_as_it_is() -> None:
+    sys.modules.pop("triton", None)
+    install()
+    try:
+        ours = sys.modules["triton"]
+        with in_tritons_place():
+            assert sys.modules["triton"] is ours
+        assert installed() and sys.modules["triton"] is ours
+    finally:
+        uninstall()
