@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 from model_attention import predicted_attention
@@ -26,9 +27,14 @@ def judged(row: Row) -> Judged:
     try:
         if "IMPOSSIBLE-EXCLUDE" in row.config:
             raise CannotModelError("the source's value is more than the chip can do, as the file itself says")
-        figures = row.figures()
+        nothing = next((name for name in row.sizes if row.numbers[name] <= 0), None)
+        if nothing:
+            raise CannotModelError(f"the row says {nothing}={row.numbers[nothing]:g}, where a kernel needs at least 1")
         found = _model(row)(row)
-        return Judged(row, in_unit(row, found, figures), found.how, found.limit)
+        predicted = in_unit(row, found, row.figures())
+        if not 0 < predicted < inf:
+            raise CannotModelError(f"a kernel of the kind {row.kind} does nothing that {row.unit} counts")
+        return Judged(row, predicted, found.how, found.limit)
     except CannotModelError as reason:
         return Judged(row, None, "", "", str(reason))
     except CodeError as missing:

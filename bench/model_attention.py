@@ -14,6 +14,7 @@ from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
 # Instructions of a lane beside those of matrix units, of a score: what ptxas makes of Triton 3.9's attention, 128 queries by 64
 # keys (`bench/results.md` and `bench/hopper.md`, column "SASS loop"): 8 to 9.5 with heads of 64, 14 to 15.4 with heads of 128.
 _BY_SCORE, _BY_SCORE_OF_64 = 3.0, 6.0
+_EARLY_SIDE = 128  # of the blocks of triton.ops.attention's backward pass
 _BACKWARD_BY_SCORE = 2.0  # times those: scores again, and as many for their gradient (assumption)
 
 
@@ -51,6 +52,8 @@ class Attention:
 _AMPERE = (Blocks(128, 64, 4, 3), Blocks(128, 64, 8, 3), Blocks(64, 64, 4, 3), Blocks(128, 128, 8, 2), Blocks(128, 32, 4, 3))
 _HOPPER = (Blocks(128, 128, 8, 3), Blocks(128, 64, 8, 3), Blocks(128, 64, 4, 3))
 _APART = (Blocks(128, 128, 8, 2, apart=True), Blocks(128, 176, 8, 2, apart=True), Blocks(192, 128, 12, 2, apart=True))
+# facebookexperimental/triton, third_party/tlx/tutorials: hopper_fa_ws*.py, blackwell_fa_ws*.py.
+_TLX_HOPPER, _TLX_BLACKWELL = Blocks(128, 128, 8, 2, apart=True), Blocks(256, 128, 8, 3, apart=True)
 _ASSEMBLED = (Blocks(256, 64, 8, 2, apart=True), Blocks(128, 64, 4, 2, apart=True), Blocks(128, 128, 8, 2, apart=True))
 _MATRIX_CORES = (Blocks(128, 64, 4, 2), Blocks(256, 64, 8, 2), Blocks(128, 128, 4, 2), Blocks(64, 64, 4, 2))
 
@@ -64,15 +67,17 @@ def predicted_attention(row: Row) -> Predicted:
     graph = any(word in row.config for word in ("CUDA graph", "sm 1350"))
     launch = chip["launch"] if graph else chip["event_launch"]
     backward = row.kind.endswith("bwd")
-    if backward and (row.source == "trfa" or "2023" in row.implementation):
-        outlines = [_early_backward(chip, call, by_block="seq_par=True" in row.shape)]
+    early = backward and (row.source == "trfa" or "2023" in row.implementation)
+    by_block, gradient = "seq_par=True" in row.shape, call.nbytes if row.source == "trfa" else 4
+    if early:
+        outlines = [_early_backward(chip, call, gradient, by_block=by_block)]
     else:
-        gradient = 2.0 if "accumulation a16" in row.config else 4.0
-        outlines = [
-            _backward(chip, call, blocks, gradient) if backward else _forward(chip, call, blocks) for blocks in _blocks(row, chip)
-        ]
+        blocks, added = _blocks(row, chip, call), 2.0 if "accumulation a16" in row.config else 4.0
+        outlines = [_backward(chip, call, one, added) if backward else _forward(chip, call, one) for one in blocks]
     best = min((outlined_time(chip, outline, launch) for outline in outlines), key=lambda time: time.seconds)
     seconds = best.seconds + (_beside(row, chip, call) if "dq accumulation" in row.config else 0.0)
+    if early:
+        seconds += _beside_early(chip, call, gradient, by_block=by_block)
     counted = call.operations * (2.5 if backward else 1.0)
     if row.source == "trfa" and not call.causal:
         counted /= 2  # the source counts half of it: its page says so
@@ -86,6 +91,15 @@ def _beside(row: Row, chip: ChipFigures, call: Attention) -> float:
     behind = 4.0 + call.nbytes if "a32" in row.config else 2.0 * call.nbytes if row.chip.startswith("MI355X") else 0.0
     moved = call.batch * call.heads * call.queries * call.size * (2.0 * call.nbytes + behind)
     return (1 + bool(behind)) * KERNEL_US * 1e-6 + moved / (chip["memory_rate"] * 1e9)
+
+
+def _beside_early(chip: ChipFigures, call: Attention, gradient: float, *, by_block: bool) -> float:
+    """Seconds of what triton.ops.attention launches beside: a kernel that reads results and their gradients, zeros for the queries'
+    gradient, and where each block of keys has its own copy of it, the sum of the copies."""
+    copies = ceil(call.keys / _EARLY_SIDE) if by_block else 1
+    arrays = 2.0 * call.nbytes + copies * gradient + ((copies + 1) * gradient if by_block else 0.0)
+    moved = call.batch * call.heads * call.queries * call.size * arrays
+    return (2 + by_block) * KERNEL_US * 1e-6 + moved / (chip["memory_rate"] * 1e9)
 
 
 def _call(row: Row) -> Attention:
@@ -109,15 +123,18 @@ def _call(row: Row) -> Attention:
     )
 
 
-def _blocks(row: Row, chip: ChipFigures) -> tuple[Blocks, ...]:
+def _blocks(row: Row, chip: ChipFigures, call: Attention) -> tuple[Blocks, ...]:
     if chip["lanes"] == 64:
         return _ASSEMBLED if "asm" in row.implementation or "HipKittens" in row.implementation else _MATRIX_CORES
     if chip["f16_rate"] <= 1024:
         return _AMPERE
-    warp_specialised = any(word in row.implementation for word in ("TLX", "FlashAttention-3", "fa3"))
-    if "TLX warp-specialised" in row.implementation:  # consumers that nobody keeps from doing the same at the same time
-        return tuple(replace(blocks, apart=False) for blocks in _APART)
-    return _APART if warp_specialised else _HOPPER
+    if "TLX" in row.implementation and row.kind.endswith("fwd"):
+        blocks = _TLX_BLACKWELL if chip["f16_rate"] > 2048 else _TLX_HOPPER
+        # The first of them has consumers that nobody keeps from doing the same at the same time.
+        return (replace(blocks, apart="TLX warp-specialised" not in row.implementation),)
+    if "FlashAttention-3" in row.implementation and call.size == 128 and row.kind.endswith("fwd"):
+        return (_APART[0 if call.causal else 1],)  # Dao-AILab/flash-attention, hopper/tile_size.h
+    return _APART if any(word in row.implementation for word in ("TLX", "FlashAttention-3", "fa3")) else _HOPPER
 
 
 def _by_score(call: Attention, blocks: Blocks) -> float:
@@ -139,11 +156,15 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
     scores = rows * keys
     steps = call.keys / keys * (0.5 if call.causal else 1.0) + (0.5 * rows / keys if call.causal else 0.0)
     moved = 2.0 * keys * size * call.nbytes
+    # Warpgroups' units read keys and values of shared memory for 64 rows of queries; waves without them read all for their own,
+    # those of kernels in assembly for two (assumption).
+    warpgroups = chip["f16_rate"] > 1024 and chip["lanes"] == 32
+    readers = rows / 64 if warpgroups else blocks.waves / (2 if blocks.apart else 1)
     step = Work(
         {call.kind: 2.0 * scores * size},
         vector=_by_score(call, blocks) * scores,
         special=float(scores),
-        shared=moved * (1 + (rows / 64 if chip["f16_rate"] > 1024 and chip["lanes"] == 32 else blocks.waves / 2)),
+        shared=moved * (1 + readers),
         read=moved,
     )
     whole = rows * size
@@ -165,6 +186,7 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
         middle=memory,
         through_shared=chip["lanes"] == 64 and not blocks.apart,
         apart=blocks.apart,
+        fetched=not warpgroups and not blocks.apart,
         cached=True,
     )
 
@@ -206,22 +228,23 @@ def _backward(chip: ChipFigures, call: Attention, blocks: Blocks, gradient: floa
     )
 
 
-def _early_backward(chip: ChipFigures, call: Attention, by_block: bool) -> Outline:
-    """Triton's first tutorial: blocks of 128 by 128, loads waited for in each step; one program a head, or one for each of its
-    blocks of keys (`seq_par`), with the gradient of queries read and written in each step."""
-    side, size = 128, call.size
+def _early_backward(chip: ChipFigures, call: Attention, gradient: float, *, by_block: bool) -> Outline:
+    """Triton's first tutorial and triton.ops.attention: blocks of 128 by 128, loads waited for in each step; one program a head,
+    which reads and writes the gradient of queries in each step, or one for each of its blocks of keys (`seq_par`), which writes a
+    copy of its own."""
+    side, size = _EARLY_SIDE, call.size
     blocks = ceil(call.keys / side)
     steps = blocks * ceil(call.queries / side) * (0.5 if call.causal else 1.0) + (0.5 * blocks if call.causal else 0.0)
     heads = call.batch * call.heads
-    scores, moved = side * side, 2.0 * side * size * call.nbytes
+    scores, moved, part = side * side, 2.0 * side * size * call.nbytes, side * size * gradient
     step = Work(
         {call.kind: 5.0 * scores * size},
         vector=_BACKWARD_BY_SCORE * scores * _by_score(call, Blocks(side, side, 8, 1)),
         special=float(scores),
         shared=5 * moved + 4.0 * scores * call.nbytes,
-        read=moved + side * size * 4.0,
-        write=side * size * 4.0,
+        read=moved + (0.0 if by_block else part),
+        write=part,
     )
-    memory = heads * call.queries * size * (6.0 * call.nbytes + 8.0)
+    memory = heads * call.queries * size * (6.0 * call.nbytes + (blocks if by_block else 2.0) * gradient)
     workgroups, steps = (heads * blocks, steps / blocks) if by_block else (heads, steps)
-    return Outline(workgroups, 8, 1, steps, step, ahead=0.0, memory=memory, middle=memory, cached=True)
+    return Outline(workgroups, 8, 1, steps, step, ahead=0.0, fetched=True, memory=memory, middle=memory, cached=True)

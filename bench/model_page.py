@@ -22,13 +22,30 @@ choice. Figures of products come from manuals and from microbenchmarks that are 
 (`plugins/*/src/*/timing/products/*.yaml`, each with its source). Two were measured for tilefw on an H200, on kernels that are no
 points here: the rate of a copy, and by the rate of one product of cuBLAS the clock at which matrix units reach the limit of power,
 from which those of other cards of this kind, and a B200's, derive. No figure is fitted to the time of a point. What kernels do is
-another matter: where a source could not be read, a few counts of passes over arrays (Liger's backward passes) and one tile (TLX on
-gfx942) were inferred from rows that are not held out; comments name them.
+another matter: where a source could not be read, a few counts of passes over arrays (backward passes of old Liger versions) were
+inferred from rows that are not held out; comments name them.
 
 How: *outline* is `tilefw.timing.outline`: what each workgroup computes and moves, step by step, on the product's figures, with the
 clock that its power limit leaves (`tilefw.timing.power`). A kernel whose tile is not published takes the fastest of the tiles that
 its library or autotuner chooses among. *figures* are formulas of the product's figures alone. Neither executes machine code of the
 published kernel.
+
+What the sources' kernels and benchmarks were seen to do, where a first reading had it otherwise:
+
+- Liger's Megatron benchmarks run forward, sum and backward in what they call backward, and its sum with a norm is three kernels;
+  autograd copies a gradient that two inputs share and adds it to the one that the benchmark does not clear; the divergence's
+  forward pass writes no gradient; llama4_rope has a program for each place and head, whose stores fill half of a sector.
+- triton.ops.attention's parallel backward pass clears, writes and sums a copy of the queries' gradient for each block of keys.
+- Waves without warpgroups' units read all keys and values of shared memory for their own queries, by instructions that take turns
+  with arithmetic: attention on an A100 and Triton's on AMD.
+- TLX attention has one tile (128 by 128 on Hopper, 256 by 128 on Blackwell), FlashAttention-3 one for each mask; TLX products on
+  gfx942 are the fastest of seven tiles, and their harness times the call from Python where that takes longer than the kernel.
+- ROCm's stream-K kernels number their programs anew, so that neighbours share a die's L2; operands that take turns in memory make a
+  launch cold.
+
+What is seen and not explained: on an MI300X products of 10 to 60 us take 2 to 8 us longer than their steps, launch and stores,
+while those above 0.5 ms are up to 14% faster than their steps; triton.ops.matmul on tf32 and int8 takes up to four times what its
+tiles need; an A100 that was left full of cleared lines (do_bench) adds up to 6 us to kernels that stream.
 """
 
 

@@ -51,7 +51,10 @@ _SIZES = (
     ("f32", 4),
 )
 KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
-_NUMBER = re.compile(r"(\w+)=(-?[\d.]+)")
+_POSITIVE = frozenset(("M", "N", "K", "B", "S", "D", "H", "HQ", "HK", "Sq", "Sk", "T", "V", "C")) | frozenset(
+    ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "SPLIT_K", "NUM_SMS")
+)
+_NUMBER = re.compile(r"(\w+)=(-?[\d.]+)(?:\^(\d+))?")
 _CLOCK = re.compile(r"sm clock (\d+) MHz|sm (\d+) MHz|clock (\d{3,4}) MHz")
 
 
@@ -98,6 +101,11 @@ class Row:
         """Bytes of an element."""
         return next((size for word, size in _SIZES if word in self.dtype), 2)
 
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """Names of numbers of which a kernel needs at least 1."""
+        return tuple(name for name in self.numbers if name in _POSITIVE)
+
     def figures(self) -> ChipFigures:
         """The row's product. Raises CannotModelError."""
         found = next(((package, name) for start, package, name in _PRODUCTS if self.chip.startswith(start)), None)
@@ -124,14 +132,16 @@ def read_rows(path: Path) -> list[Row]:
             Row(
                 **{name: row[name] for name in names},
                 value=float(row["value"]),
-                numbers=_numbers(f"{row['shape']} {row['config']}"),
+                numbers=named_numbers(f"{row['shape']} {row['config']}"),
             )
             for row in csv.DictReader(file)
         ]
 
 
-def _numbers(text: str) -> dict[str, float]:
-    return {name: float(value.rstrip(".")) for name, value in reversed(_NUMBER.findall(text)) if value.strip("-.")}
+def named_numbers(text: str) -> dict[str, float]:
+    """All NAME=NUMBER of a text, of one name the first."""
+    found = reversed(_NUMBER.findall(text))
+    return {name: float(value.rstrip(".")) ** int(power or 1) for name, value, power in found if value.strip("-.")}
 
 
 def in_unit(row: Row, found: Predicted, figures: ChipFigures) -> float:

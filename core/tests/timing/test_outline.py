@@ -58,6 +58,12 @@ def test_loads_that_are_not_issued_early_are_waited_for_in_each_step() -> None:
     assert late - early == pytest.approx(64 * (500 + 16384 / 64) * 1e-9, rel=0.01)
 
 
+def test_waves_that_fetch_operands_by_instructions_take_longer_from_product_to_arithmetic() -> None:
+    alone = replace(PRODUCT, resident=1, workgroups=10, step=replace(PRODUCT.step, vector=1e4, special=1e4))
+    own, fetched = (outlined_time(chip(), replace(alone, fetched=fetched)).seconds for fetched in (False, True))
+    assert fetched - own == pytest.approx(64 * 32768 / 128 * 1e-9, rel=0.01)
+
+
 def test_a_power_limit_lowers_the_clock_of_busy_matrix_units_alone() -> None:
     limited = chip(matrix_clock=800)
     busy = outlined_time(limited, PRODUCT)

@@ -74,6 +74,28 @@ def test_every_figure_of_a_product_changes_some_prediction(
     assert dead == set()
 
 
+def test_more_work_is_not_faster_and_none_has_a_reason(scripts: None) -> None:
+    model, model_rows = (importlib.import_module(module) for module in ("model", "model_rows"))
+
+    def judged(row: tuple[str, ...], shape: str) -> tuple[float, str]:
+        numbers = model_rows.named_numbers(f"{shape} {row[5]}")
+        made = model_rows.Row(row[0], "H100", row[1], shape, *row[3:6], 1.0, row[6], row[7], numbers)
+        one = model.judged(made)
+        return one.predicted or 0.0, one.reason
+
+    add = ("tis-1", "elementwise add", "", "fp32", "Triton tutorial 01", "do_bench", "us", "exact")
+    product = ("tis-2", "gemm", "", "fp16", "cuBLAS", "do_bench", "us", "class")
+    attention = ("fbt-1", "attention fwd", "", "bf16", "TLX FA", "tritonbench", "us", "exact")
+    for row, shapes in (
+        (add, ("N=2^20", "N=2^24", "N=2^28")),
+        (product, ("M=512 N=512 K=512", "M=1024 N=512 K=512", "M=1024 N=1024 K=4096")),
+        (attention, ("B=1 H=8 S=1024 D=128", "B=1 H=8 S=4096 D=128", "B=4 H=8 S=4096 D=128")),
+    ):
+        times = [judged(row, shape)[0] for shape in shapes]
+        assert times == sorted(times) and times[-1] > 1.5 * times[0] > 0
+    assert judged(product, "M=512 N=0 K=512") == (0.0, "the row says N=0, where a kernel needs at least 1")
+
+
 def test_every_row_is_on_the_page_with_its_prediction_or_the_reason(scripts: None, tmp_path: Path) -> None:
     model, model_page, model_rows = (importlib.import_module(module) for module in ("model", "model_page", "model_rows"))
     chips = ("A100-80GB", "a chip of nobody's")

@@ -40,8 +40,9 @@ class Outline:
 
     `ahead`: steps by which loads are issued early; 0 where each step waits for its own. `through_shared`: loads are written to
     shared memory by lanes between two barriers of a step. `apart`: waves of a workgroup go on alone, and do not meet at barriers
-    in each step. `memory`: bytes of the launch that come from or go to the last level, `middle`: those through the level before it
-    where there are three. `cached`: a step's loads are answered by the processors' common cache.
+    in each step. `fetched`: waves read the operands of matrix units from shared memory by instructions of their own, one after
+    the other with arithmetic. `memory`: bytes of the launch that come from or go to the last level, `middle`: those through the
+    level before it where there are three. `cached`: a step's loads are answered by the processors' common cache.
     """
 
     workgroups: int
@@ -54,6 +55,7 @@ class Outline:
     ahead: float = 1.0
     through_shared: bool = False
     apart: bool = False
+    fetched: bool = False
     memory: float = 0.0
     middle: float = 0.0
     cached: bool = False
@@ -178,8 +180,8 @@ def _chain(chip: ChipFigures, outline: Outline, latency: float, resident: int, m
         between = 2 * chip["matrix_latency"] + 4 * chip["shared_latency"] + chip["barrier"]
         customers = max(1, round(resident * outline.waves / schedulers)) if outline.apart else resident
         part = own if outline.apart else max(1.0, own)
-        demands = (matrix * part, work.vector / chip["issue_rate"] * part, work.special / chip["special_rate"] * part)
-        matrix = _in_turn(demands, between, customers)
+        pipes = (work.vector / chip["issue_rate"], work.special / chip["special_rate"], work.shared / chip["shared_rate"])
+        matrix = _in_turn([demand * part for demand in (matrix, *pipes[: 3 if outline.fetched else 2])], between, customers)
     else:
         matrix = matrix * max(1.0, own) + work.vector / chip["issue_rate"] * own
     shared, staged = work.shared / chip["shared_rate"], work.staged / chip["shared_rate"]
