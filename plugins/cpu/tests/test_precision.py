@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,15 @@ import pytest
 
 import tilefw
 import tilefw.language as tl
+from tilefw_cpu import processor as at_hand
+from tilefw_cpu.processor import processor
 
 EXPONENTS = np.concatenate([np.linspace(-160, 130, 247), [np.inf, -np.inf, np.nan, 0.0, -0.0, 88.8, -87.4, -103.5, -104.5]])
+
+NANS = {
+    np.float32: np.array([0x7FC00001, 0xFFC00123, 0x7F800001], np.uint32),
+    np.float64: np.array([0x7FF8000000000001, 0xFFF8000000000123, 0x7FF0000000000001], np.uint64),
+}
 
 
 @tilefw.jit
@@ -39,18 +47,31 @@ def _apart(found: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> float:
     return float(np.max(np.abs(found[finite].astype(exact.dtype) - exact[finite]) / unit))
 
 
+@pytest.fixture
+def narrow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor without AVX-512, where it has that and is asked to do without."""
+    if request.param:
+        here = processor()
+        wide = frozenset(name for name in here.features if name.startswith(("avx512", "amx")))
+        older = replace(here, features=here.features - wide, absent=here.absent | wide)
+        monkeypatch.setattr(at_hand, "processor", lambda: older)
+
+
+@pytest.mark.parametrize("narrow", [False, True], indirect=True)
 @pytest.mark.parametrize(("dtype", "block"), [(np.float32, 256), (np.float64, 256), (np.float32, 4)])
-def test_exponentials_are_within_3_units(dtype: Any, block: int) -> None:
-    """From where the result is 0 to where it is infinite, in vectors of every length and in single elements."""
+def test_exponentials_are_within_3_units(dtype: Any, block: int, narrow: None) -> None:
+    """From where the result is 0 to where it is infinite, of NaNs of any code too, in vectors of every length and in single
+    elements: by VSCALEF, and by codes, of which most vectors are of normal numbers alone."""
     x = EXPONENTS.astype(dtype) * (8 if dtype is np.float64 else 1)
+    x[:3] = NANS[dtype].view(dtype)
     out = np.empty(3 * x.size, dtype)
     for first in range(0, x.size, block):
         part = np.empty(3 * block, dtype)
         exponentials[(1,)](x[first : first + block], part, block, BLOCK=block, target="cpu")
         for row in range(3):
             out[row * x.size + first :][:block] = part[row * block :][:block]
-    wide = x.astype(np.longdouble)
     with np.errstate(all="ignore"):
+        wide = x.astype(np.longdouble)
         assert _apart(out, np.concatenate([np.exp(wide), np.exp2(wide), np.exp(wide)])) <= 3
 
 

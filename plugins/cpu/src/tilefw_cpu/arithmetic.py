@@ -148,12 +148,12 @@ class LlvmArithmetic(LlvmText):
         return self.op("select", (below, self.const(low % (1 << bits), to), found), to)
 
     def _scaled(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
-        """VSCALEF, or two powers of two one after the other. A lane whose result is surely 0 is masked off: a processor takes a
-        hundred cycles for one that underflows."""
+        """VSCALEF, or powers of two as codes. A lane whose result is surely 0 is masked off: a processor takes a hundred cycles for
+        one that underflows."""
+        if not self._scales:
+            return self._scaled_by_code(value, exponent)
         least = self.const(float_bits(-151.0 if value.type == "f32" else -1076.0, value.type), value.type)
         tiny = self.op("ltf", (exponent, least), "i1")
-        if not self._scales:
-            return self.op("select", (tiny, self.const(0, value.type), self._scaled_twice(value, exponent)), value.type)
         there = self.op("xori", (tiny, self.const(1, "i1")), "i1")
 
         def write(kind: str, whole: int, operands: Sequence[LlvmValue]) -> str:
@@ -165,20 +165,43 @@ class LlvmArithmetic(LlvmText):
 
         return self._by_whole_vectors(value.type, (value, exponent, there), write)
 
-    def _scaled_twice(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
-        """By the halves of the exponent, whose powers are normal numbers, so that the last product alone is rounded. A sum with no
-        room for a fraction has the whole number in its lowest bits."""
+    def _scaled_by_code(self, value: LlvmValue, exponent: LlvmValue) -> LlvmValue:
+        """Where every lane's result is surely a normal number, the exponent is added to the code of a value from 1/2 to 2. The
+        lowest bits of a sum that has no room for a fraction are the whole number."""
+        (value, exponent), lanes = self.together((value, exponent))
         real = value.type
-        integer, mantissa, bias = ("i32", 23, 127) if real == "f32" else ("i64", 52, 1023)
-        code = float_bits(1.5 * 2.0**mantissa, real)
-        whole = self.as_type(self.op("addf", (exponent, self.const(code, real)), real), integer)
-        number = self.op("subi", (whole, self.const(code, integer)), integer)
+        integer, mantissa, most = ("i32", 23, 125) if real == "f32" else ("i64", 52, 1021)
+        whole = self.op("addf", (exponent, self.const(float_bits(1.5 * 2.0**mantissa, real), real)), real)
+        added = self.op("shl", (self.as_type(whole, integer), self.const(mantissa, integer)), integer)
+        normal = self.as_type(self.op("addi", (self.as_type(value, integer), added), integer), real)
+        within = self.op("lef", (self.op("absf", (exponent,), real), self.const(float_bits(float(most), real), real)), "i1")
+        before, rare, end = self.label, self.fresh("rare"), self.fresh("end")
+        self.lines.append(f"  br i1 {self._in_all_lanes(within)}, label %{end}, label %{rare}")
+        self.begin_block(rare)
+        other, last = self._scaled_twice(value, exponent, self.as_type(whole, integer)), self.label
+        self.lines.append(f"  br label %{end}")
+        self.begin_block(end)
+        kind = vector(llvm_type(real), lanes)
+        return self.emit(f"phi {kind} [ {normal.text}, %{before} ], [ {other.text}, %{last} ]", real, lanes)
+
+    def _in_all_lanes(self, condition: LlvmValue) -> str:
+        if condition.lanes == 1:
+            return condition.text
+        name = f"llvm.vector.reduce.and.v{condition.lanes}i1"
+        return self.emit(self.call(name, "i1", [f"<{condition.lanes} x i1> {condition.text}"]), "i1", 1).text
+
+    def _scaled_twice(self, value: LlvmValue, exponent: LlvmValue, whole: LlvmValue) -> LlvmValue:
+        """By the halves of the exponent, whose powers are normal numbers, so that the last product alone is rounded."""
+        real, integer = value.type, whole.type
+        mantissa, bias, least = (23, 127, -151.0) if real == "f32" else (52, 1023, -1076.0)
+        tiny = self.op("ltf", (exponent, self.const(float_bits(least, real), real)), "i1")
+        number = self.op("subi", (whole, self.const(float_bits(1.5 * 2.0**mantissa, real), integer)), integer)
         half = self.op("shrs", (number, self.const(1, integer)), integer)
         for part in (half, self.op("subi", (number, half), integer)):
             biased = self.op("addi", (part, self.const(bias, integer)), integer)
             power = self.as_type(self.op("shl", (biased, self.const(mantissa, integer)), integer), real)
             value = self.op("mulf", (value, power), real)
-        return value
+        return self.op("select", (tiny, self.const(0, real), value), real)
 
     def _extreme(self, row: str, values: Sequence[LlvmValue]) -> LlvmValue:
         """VRANGE orders zeros and takes a number rather than a quiet NaN (Intel SDM, volume 2C); of a signalling one with itself it
