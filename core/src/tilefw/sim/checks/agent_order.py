@@ -1,7 +1,7 @@
 """What the agents of a launch, or of launches at once, know of each other: fences, barriers, strong accesses of shared memory.
 
-An agent is a wave; its knowledge is the view machine's (sim/memory/views). Checks that need it are made of this one: weak memory,
-and races between ranks. Of several in one launch only one leads, so that each event counts once.
+An agent is a wave, or the engines of a workgroup; its knowledge is the view machine's (sim/memory/views). Checks that need it are
+made of this one: weak memory, and races between ranks. Of several in one launch only one leads, so that each event counts once.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tilefw.sim.memory.views.adversary import Adversary
 from tilefw.sim.memory.views.agents import Agents
 from tilefw.sim.memory.views.events import EventLabel, Order, SyncScope
 from tilefw.sim.memory.views.words import RememberedWords
+from tilefw.sim.tracking.copies_in_flight import starting_waves
 
 _SCOPES = {
     "wave": SyncScope.SELF, "workgroup": SyncScope.WORKGROUP, "cluster": SyncScope.DEVICE, "device": SyncScope.DEVICE,
@@ -52,7 +53,7 @@ class AgentOrder(Check):
         self._waves = launch.geometry.waves
         if launch.memory.remembered is None:
             launch.memory.remembered = RememberedWords(
-                Agents(places_of(launch.geometry, 0, 0)), Adversary(launch.options.seed)
+                Agents(places_of(launch, 0, 0)), Adversary(launch.options.seed)
             )
 
     @property
@@ -97,18 +98,48 @@ class AgentOrder(Check):
             agent, first = (self._first(batch, place) for place in (slot, slot // members * members))
             self.words.synchronise(agent + wave, ("cluster", first), label(order, "cluster"), reads=True, writes=not passed)
 
-    def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
-        """A copy that completes on barriers tells those who wait for them what its wave has done."""
-        if not self.leads or copy.barriers is None or copy.barrier is None or copy.barriers is not batch.memory.region("shared"):
+    def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
+        """A copy that completes on barriers keeps for those who wait for them what its wave knows now."""
+        if not self.leads or copy.barriers is None:
             return
-        _, waves, width = batch.frame.shape
-        made = label("release", _BARRIER)
-        for thread, place in dict.fromkeys(zip(copy.thread.tolist(), copy.barrier.tolist(), strict=True)):
-            agent = self._first(batch, thread // (waves * width)) + thread // width % waves
-            slot, offset = divmod(place, copy.barriers.stride)
-            self.words.synchronise(agent, (self._first(batch, slot), offset), made, reads=True, writes=True)
+        waves = starting_waves(self.launch.memory.first_agent, lanes.batch, copy).tolist()
+        known = {agent: self.words.agents.arrive(agent) for agent in dict.fromkeys(waves)}
+        copy.known = np.empty(len(waves), dtype=np.object_)
+        copy.known[:] = [known[agent] for agent in waves]
+
+    def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
+        """A copy has ended: of its wave, or behind its start an event of its workgroup's engines, which the barrier tells."""
+        waves = starting_waves(self.launch.memory.first_agent, batch, copy)
+        for wave in np.unique(waves).tolist():
+            part = copy.part(waves == wave)
+            if part.known is None:
+                self.copy_ended(batch, part, wave)
+                continue
+            engines = self._engines(batch, int(part.thread[0]))
+            self.words.agents.go_on_from(engines, part.known[0])
+            self.copy_ended(batch, part, engines)
+            if self.leads:
+                self._tell_barriers(batch, part, engines)
+
+    def copy_ended(self, batch: Batch, copy: EngineCopy, agent: int) -> None:
+        """A copy of one wave has ended, as an event of an agent."""
 
     # -- parts
+
+    def _tell_barriers(self, batch: Batch, copy: EngineCopy, engines: int) -> None:
+        assert copy.barrier is not None and copy.barriers is not None
+        made = label("release", _BARRIER)
+        if copy.barriers is not batch.memory.region("shared"):
+            return
+        for place in np.unique(copy.barrier).tolist():
+            slot, offset = divmod(place, copy.barriers.stride)
+            self.words.synchronise(engines, (self._first(batch, slot), offset), made, reads=True, writes=True)
+
+    def _engines(self, batch: Batch, thread: int) -> int:
+        """The agent that is the engines of a thread's workgroup."""
+        _, waves, width = batch.frame.shape
+        first = self.launch.memory.first_agent + self.launch.geometry.workgroups * self._waves
+        return first + int(batch.workgroups[thread // (waves * width)])
 
     def _first(self, batch: Batch, slot: int) -> int:
         """The agent that is the first wave of a workgroup."""

@@ -1,17 +1,14 @@
 """What engines copy to and from memory that launches at once share, as the check of races between ranks sees it.
 
 A copy reads and writes as the wave that started it does: what is before the copy must be before its start. Nobody is ordered behind
-it while it is on its way, whatever its wave releases meanwhile. When it has ended it is an access of that wave: who waited for it
-by its group goes on from there, who waits for the barrier on which it completes learns of it there.
+it while it is on its way, whatever its wave releases meanwhile. When it has ended it is an access: of that wave, whose wait for its
+group has ended it, or of the workgroup's engines, of which those learn who wait for the barrier on which it completes.
 
-Some races are missed: the barrier tells all that the wave has done when the copy ends, not only what it had done at its start; and
-where a wave has several copies of one place on their way, or accesses the place itself meanwhile, the first to end, or that access,
-stands for all of them.
+The engines of a workgroup are one agent: who waits for the barrier of one copy counts as behind those that have ended before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +20,8 @@ from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region
-from tilefw.sim.memory.views.events import SyncScope
 from tilefw.sim.tracking.agent_accesses import NOBODY, PlaceAccesses
+from tilefw.sim.tracking.copies_in_flight import CopySide, StartedCopy, starting_waves, where_in
 
 IN_FLIGHT = 1 << 60  # an epoch that nobody gets to know: that of a copy that has not ended
 
@@ -36,6 +33,7 @@ class RankEngineOrder(AgentOrder):
         _joint: JointAgents
 
         def _places(self, region: Region) -> PlaceAccesses: ...
+        def _meetings(self, mine: Array, author: Array) -> Array: ...
         def _unordered_write(self, writes: Array, agents: Array, known: Array, scope: int) -> tuple[Array, Array]: ...
         def _unordered_reads(self, reads: Array, agents: Array, known: Array, scope: int) -> Array: ...
         def _note_reads(self, places: PlaceAccesses, granules: Array, numbers: Array, known: Array) -> None: ...
@@ -44,74 +42,88 @@ class RankEngineOrder(AgentOrder):
         ) -> None: ...
 
     def engine_started(self, lanes: NumpyLanes, copy: EngineCopy) -> None:
-        for part in _shared_parts(copy):
-            self._check_copy(lanes, copy, part)
-            self._note_copy(lanes.batch, copy, part, flying=True)
+        for side in _shared_sides(copy):
+            self._check_copy(lanes, copy, side)
+            self._joint.copies.started(self.launch.memory.first_agent, lanes.batch, side, len(copy.thread))
+        super().engine_started(lanes, copy)
 
     def engine_landed(self, batch: Batch, copy: EngineCopy) -> None:
-        for part in _shared_parts(copy):
-            self._note_copy(batch, copy, part, flying=False)
+        for side in _shared_sides(copy):
+            self._joint.copies.ended(side, len(copy.thread))
         super().engine_landed(batch, copy)
 
-    def _check_copy(self, lanes: NumpyLanes, copy: EngineCopy, part: _Part) -> None:
-        places = self._places(part.region)
-        granules = places.granules(part.index, copy.size)
-        agents, numbers = self._starters(lanes.batch, copy, part, flying=True)
+    def end(self, batch: Batch) -> None:
+        self._joint.copies.left(batch)
+
+    def copy_ended(self, batch: Batch, copy: EngineCopy, agent: int) -> None:
+        """It is an access of this agent."""
+        for side in _shared_sides(copy):
+            places = self._places(side.region)
+            granules = places.granules(side.index, copy.size)
+            numbers = np.broadcast_to(self._number(copy, side.scope, agent), side.rows.shape)
+            if side.writes:
+                places.writes[granules] = np.broadcast_to(numbers[:, None], granules.shape)
+                places.reads[granules] = NOBODY
+            else:
+                self._note_reads(places, granules, numbers, self._joint.known(self.words.agents, [agent]))
+
+    def _number(self, copy: EngineCopy, scope: int, agent: int) -> Array:
+        """The number of the record of a copy that has ended."""
+        epoch = self.words.agents.views[agent].released + 1
+        site = self.launch.memory.first_agent, copy.instruction.index
+        return self._joint.records.numbers(np.array([agent]), np.array([epoch]), site, scope)
+
+    def _check_copy(self, lanes: NumpyLanes, copy: EngineCopy, side: CopySide) -> None:
+        places = self._places(side.region)
+        granules = places.granules(side.index, copy.size)
+        started = StartedCopy(copy, side, first := self.launch.memory.first_agent, starting_waves(first, lanes.batch, copy))
+        agents, numbers = started.agents[side.rows], self._flying_numbers(started)[side.rows]
         known = self._joint.known(self.words.agents, np.unique(agents).tolist())
-        bad, other = self._unordered_write(places.writes[granules], agents, known, part.scope)
-        if part.writes:
-            reading = self._unordered_reads(places.reads[granules], agents, known, part.scope)
+        bad, other = self._unordered_write(places.writes[granules], agents, known, side.scope)
+        if side.writes:
+            reading = self._unordered_reads(places.reads[granules], agents, known, side.scope)
             bad, other = bad | (reading != NOBODY), np.where(bad, other, reading)
+        flying = self._in_flight(side.region, places, granules, agents, side.scope, side.writes)
+        bad, other = bad | (flying != NOBODY), np.where(bad, other, flying)
         for number in np.unique(other[bad]).tolist():
             of_pair = bad & (other == number)
             row = int(np.argmax(of_pair.any(axis=1)))
             frame = lanes.batch.frame
-            place = np.unravel_index(int(copy.thread[part.rows[row]]), frame.shape)
+            place = np.unravel_index(int(copy.thread[side.rows[row]]), frame.shape)
             self._tell(
-                lanes, part.region, "copy by an engine", int(of_pair.any(axis=1).sum()),
+                lanes, side.region, "copy by an engine", int(of_pair.any(axis=1).sum()),
                 lanes.locate_in(frame, *(int(number) for number in place)),
                 int(granules[row][int(np.argmax(of_pair[row]))]) * places.granule, int(numbers[row]), number,
             )
 
-    def _note_copy(self, batch: Batch, copy: EngineCopy, part: _Part, flying: bool) -> None:
-        places = self._places(part.region)
-        granules = places.granules(part.index, copy.size)
-        agents, numbers = self._starters(batch, copy, part, flying)
-        if part.writes:
-            places.writes[granules] = np.broadcast_to(numbers[:, None], granules.shape)
-            places.reads[granules] = NOBODY
-        else:
-            self._note_reads(places, granules, numbers, self._joint.known(self.words.agents, np.unique(agents).tolist()))
+    def _in_flight(
+        self, region: Region, places: PlaceAccesses, granules: Array, agents: Array, scope: int, writes: bool
+    ) -> Array:
+        """By granule of an access of agents, the record of a copy on its way that races with it: it is of another agent. NOBODY
+        where there is none."""
+        found = np.full(granules.shape, NOBODY, np.int64)
+        for started in self._joint.copies.meeting(region, writes):
+            theirs = places.granules(started.side.index, started.copy.size)  # cut, where they must be, when it started
+            at = where_in(granules, theirs.reshape(-1)) if theirs.size else np.full(granules.shape, -1)
+            rows = started.side.rows[at // max(1, theirs.shape[1])]
+            author = started.agents[rows]
+            bad = (at >= 0) & (author != agents[:, None])
+            if bad.any() and scope and started.side.scope:
+                mine = np.broadcast_to(agents[:, None], author.shape)
+                bad &= min(scope, started.side.scope) < self._meetings(mine, author)
+            found = np.where(bad, self._flying_numbers(started)[rows], found)
+        return found
 
-    def _starters(self, batch: Batch, copy: EngineCopy, part: _Part, flying: bool) -> tuple[Array, Array]:
-        """By element the agent that started its copy, and the number of the record."""
-        _, waves, width = batch.frame.shape
-        slot, wave = copy.thread // (waves * width), copy.thread // width % waves
-        agents, inverse = np.unique(
-            self.launch.memory.first_agent + batch.workgroups[slot] * self._waves + wave, return_inverse=True
-        )
-        views = self.words.agents.views
-        epochs = np.array([IN_FLIGHT if flying else views[agent].released + 1 for agent in agents.tolist()])
-        site = self.launch.memory.first_agent, copy.instruction.index
-        numbers = self._joint.records.numbers(agents, epochs, site, part.scope, flying)
-        rows = inverse.reshape(-1)[part.rows]
-        return agents[rows], numbers[rows]
-
-
-class _Part:
-    """One side of a copy: the elements of a region that it reads or `writes`, at byte offsets `index`, each with its row."""
-
-    def __init__(self, copy: EngineCopy, writes: bool) -> None:
-        self.writes, self.region = writes, copy.destination if writes else copy.source
-        self.rows, self.index = copy.elements(writes)
-        # Each addition of a reduction is relaxed, of the device's scope.
-        self.scope = int(SyncScope.DEVICE) if writes and copy.reduction is not None else 0
+    def _flying_numbers(self, started: StartedCopy) -> Array:
+        """By row of a copy on its way the number of its record."""
+        agents, inverse = np.unique(started.agents, return_inverse=True)
+        site = started.first_agent, started.copy.instruction.index
+        numbers = self._joint.records.numbers(agents, np.full(len(agents), IN_FLIGHT), site, started.side.scope, flying=True)
+        return numbers[inverse.reshape(-1)]
 
 
-def _shared_parts(copy: EngineCopy) -> Iterator[_Part]:
-    """The sides of a copy that all launches share."""
-    for writes, region in ((False, copy.source), (True, copy.destination)):
-        if is_shared_by_all(region):
-            part = _Part(copy, writes)
-            if len(part.index):
-                yield part
+def _shared_sides(copy: EngineCopy) -> list[CopySide]:
+    """The sides of a copy in memory that all launches share."""
+    regions = ((False, copy.source), (True, copy.destination))
+    sides = [CopySide(copy, writes) for writes, region in regions if is_shared_by_all(region)]
+    return [side for side in sides if len(side.index)]

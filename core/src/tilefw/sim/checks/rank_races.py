@@ -91,6 +91,8 @@ class RankRaces(RankEngineOrder):
                 bad &= ~self._equal(lanes, piece, access, index, places.granule)
             reading = self._unordered_reads(places.reads[granules], agents, known, scope)
             bad, other = bad | (reading != NOBODY), np.where(bad, other, reading)
+        flying = self._in_flight(piece.region, places, granules, agents, scope, access.kind != "read")
+        bad, other = bad | (flying != NOBODY), np.where(flying != NOBODY, flying, other)
         numbers = self._numbers_of(lanes, by_row, acting, scope)[rows]
         if bad.any():
             self._report(lanes, piece, access, bad, other, numbers, granules * places.granule)
@@ -228,7 +230,8 @@ class RankRaces(RankEngineOrder):
             f"race{on}: nothing orders this {_scoped(me)}{verb} of rank {rank} and an access of rank {told.rank}",
             lanes.instruction, count=count, where=where, address=region.base + offset,
             other=f"{_scoped(other)}`{instruction.text}`{f' ({at})' if at else ''} by rank {told.rank}, program "
-            f"{told.state.geometry.coordinates(told.workgroup)} of {told.state.program.name}, wave {told.wave}",
+            f"{told.state.geometry.coordinates(told.workgroup)} of {told.state.program.name}, "
+            + ("by an engine" if told.wave is None else f"wave {told.wave}"),
             other_site=other.site[0] << 32 | other.site[1], note=self._missing(me, other, rank, told.rank),
         )
 

@@ -1,4 +1,4 @@
-"""The waves of launches that run at once in one memory as agents: their numbers, where they run, what they know of each other."""
+"""Waves and engines of launches that run at once in one memory as agents: numbers, where they run, what they know of each other."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tilefw.sim.memory.views.wide_clock import WideClock
 from tilefw.sim.memory.views.words import RememberedWords
 from tilefw.sim.program import Program
 from tilefw.sim.tracking.agent_accesses import AccessRecords, PlaceAccesses
+from tilefw.sim.tracking.barrier_copies import completes_on_barriers
+from tilefw.sim.tracking.copies_in_flight import CopiesInFlight
 
 _ALL = np.iinfo(np.int64).max
 
@@ -50,13 +52,13 @@ class JointLaunchState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JointAgent:
-    """An agent in its launch: the launch's number, its rank and state, the workgroup and the wave."""
+    """An agent in its launch: the launch's number, its rank and state, the workgroup and the wave, None for its engines."""
 
     launch: int
     rank: int
     state: JointLaunchState
     workgroup: int
-    wave: int
+    wave: int | None
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class JointAgents:
     ranks: list[int] = field(default_factory=list)
     records: AccessRecords = field(default_factory=AccessRecords)
     places: list[PlaceAccesses] = field(default_factory=list)
+    copies: CopiesInFlight = field(default_factory=CopiesInFlight)
     _devices: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _groups: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _known: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
@@ -80,7 +83,7 @@ class JointAgents:
         for launch, rank in zip(launches, ranks, strict=True):
             launch.memory.first_agent = len(places)
             # Workgroups of several launches on one device are different ones.
-            places += places_of(launch.geometry, rank, len(places))
+            places += places_of(launch, rank, len(places))
         self._devices, self._groups = (np.array(part) for part in zip(*((p.device, p.workgroup) for p in places), strict=True))
         if not any(launch.memory.remembered is not None for launch in launches):
             return
@@ -114,10 +117,16 @@ class JointAgents:
         """Who an agent is."""
         number = max(n for n, launch in enumerate(self.launches) if launch.memory.first_agent <= agent)
         launch = self.launches[number]
-        workgroup, wave = divmod(agent - launch.memory.first_agent, launch.geometry.waves)
-        return JointAgent(number, self.ranks[number], launch, workgroup, wave)
+        at, geometry = agent - launch.memory.first_agent, launch.geometry
+        if at >= geometry.workgroups * geometry.waves:
+            return JointAgent(number, self.ranks[number], launch, at - geometry.workgroups * geometry.waves, None)
+        return JointAgent(number, self.ranks[number], launch, *divmod(at, geometry.waves))
 
 
-def places_of(geometry: AgentGeometry, device: int, first: int) -> list[Participant]:
-    """Where the waves of a launch run, whose workgroups are numbered from `first` on."""
-    return [Participant(device, first + group) for group in range(geometry.workgroups) for _ in range(geometry.waves)]
+def places_of(launch: JointLaunchState, device: int, first: int) -> list[Participant]:
+    """Where the waves of a launch run, whose workgroups are numbered from `first` on; behind them, where copies complete on
+    barriers, the engines of each workgroup."""
+    geometry = launch.geometry
+    workgroups = [Participant(device, first + group) for group in range(geometry.workgroups)]
+    waves = [workgroup for workgroup in workgroups for _ in range(geometry.waves)]
+    return waves + workgroups if completes_on_barriers(launch.program) else waves

@@ -29,6 +29,7 @@ class EngineCopy:
     `size` bytes: byte offsets in `source` and `destination`; `inside` marks those that there are (None: all), and the others are
     `fill` where the copy is `filling`, else nothing. `barrier` is the byte offset of the barrier in `barriers` to which a row
     delivers so many `bytes`; without barriers it completes with its group. `data` and `poison` are what was read, once it was.
+    `known`: of each row what its wave knew of other agents at the start, where a check keeps that (sim/memory/views).
     """
 
     instruction: Instruction
@@ -49,6 +50,7 @@ class EngineCopy:
     reduction: Reduction | None = None
     data: Array | None = None
     poison: Array | None = None
+    known: Array | None = None
 
     def part(self, chosen: Array) -> EngineCopy:
         """Only the chosen rows."""
@@ -58,7 +60,7 @@ class EngineCopy:
         return replace(
             self, thread=self.thread[chosen], group=self.group[chosen], clock=self.clock[chosen],
             source_index=self.source_index[chosen], destination_index=self.destination_index[chosen], bytes=self.bytes[chosen],
-            inside=of(self.inside), barrier=of(self.barrier), data=of(self.data), poison=of(self.poison),
+            inside=of(self.inside), barrier=of(self.barrier), data=of(self.data), poison=of(self.poison), known=of(self.known),
         )
 
     def elements(self, writes: bool) -> tuple[Array, Array]:

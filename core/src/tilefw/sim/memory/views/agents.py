@@ -136,6 +136,11 @@ class Agents:
         self.views[agent].released = self.reserve(agent).number
         return self.views[agent].known
 
+    def go_on_from(self, agent: int, known: Knowledge) -> None:
+        """An agent's next event is behind `known` and its own last one, and behind nothing else: an engine ends another's copy."""
+        view = self.views[agent]
+        view.known, view.met = known.after(agent, view.known.clock[agent]), ()
+
     def key(self) -> Hashable:
         """Equal for equal states."""
         views = tuple(
