@@ -139,7 +139,7 @@ def test_the_time_of_a_model_of_two_devices_is_told_and_drawn_with_every_launch_
     words = ["run", str(text), "--target", "nvidia-sm80"]
     assert main([*words, "--json", "--timeline", str(drawn)]) == 0
     time = json.loads(capsys.readouterr().out)["time"]
-    assert [(one["rank"], one["collective"]) for one in time["launches"]] == [(0, True), (1, True)]
+    assert [(one["rank"], one["communicates"]) for one in time["launches"]] == [(0, True), (1, True)]
     assert time["seconds"] == max(one["end"] for one in time["launches"]) > time["parts"]["launch"] > 0
     named = [event for event in json.loads(drawn.read_text())["traceEvents"] if event["name"] == "all_reduce1"]
     assert len(named) == 2

@@ -195,7 +195,7 @@ def test_a_models_time_has_its_collectives_as_they_take_alone_behind_kernels_tha
     node = tilefw.node("nvidia-sm80", 2, trace=True)
     all_reduce(node, node.array(X), "one_shot", programs=1, block=1024)
     alone, (first, *_, last) = node_time(node), time.launches
-    assert [(one.rank, one.speaks) for one in time.launches] == [(0, False), (1, False), (0, True), (1, True)]
+    assert [(one.rank, one.communicates) for one in time.launches] == [(0, False), (1, False), (0, True), (1, True)]
     assert first.begin == last.begin - first.end == 0 and first.end < last.started  # rank 1's kernel ran beside rank 0's
     assert last.end - last.begin == pytest.approx(alone.seconds, rel=0.02)
     assert time.seconds == max(one.end for one in time.launches) == again.seconds == pytest.approx(sum(time.parts.values()))

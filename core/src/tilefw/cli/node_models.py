@@ -139,7 +139,10 @@ def _execute(
 def _launches(time: NodeTime) -> list[dict[str, Any]]:
     """The launches in order, of every rank when it began, when its workgroups started, and when it ended."""
     return [
-        {"rank": one.rank, "node": one.name, "begin": one.begin, "started": one.started, "end": one.end, "collective": one.speaks}
+        {
+            "rank": one.rank, "node": one.name, "begin": one.begin, "started": one.started, "end": one.end,
+            "communicates": one.communicates,
+        }
         for one in time.launches
     ]
 
@@ -158,7 +161,7 @@ def _time_lines(time: NodeTime | None, unknown: str | None, each: bool) -> list[
     for ranks in taken[:NODES_SHOWN]:
         seconds = [1e6 * (one.end - one.begin) for one in ranks]
         said = f"{min(seconds):.2f} to {max(seconds):.2f}" if len(ranks) > 1 else f"{seconds[0]:.2f}"
-        lines.append(f"  {said} us  {ranks[0].name}{' (all ranks together)' if any(one.speaks for one in ranks) else ''}")
+        lines.append(f"  {said} us  {ranks[0].name}{' (all ranks together)' if any(one.communicates for one in ranks) else ''}")
     if len(taken) > NODES_SHOWN:
         lines.append(f"  and {len(taken) - NODES_SHOWN} others")
     return lines

@@ -71,7 +71,7 @@ def test_the_timeline_has_a_row_for_each_workgroup_and_each_way_of_every_rank():
     replay.add(1, 2, [workgroup(500, wait(200, 0xF0, 2))])
     time = replay.play()
     found = parts(critical_path(replay.network.transfers, replay.steps))
-    launch = RankLaunchTime(0, "send", *(1e-6 * at for at in (begun.begin, begun.sent, ended.sent)), speaks=True)
+    launch = RankLaunchTime(0, "send", *(1e-6 * at for at in (begun.begin, begun.sent, ended.sent)), communicates=True)
     seconds = {part: taken * 1e-6 for part, taken in found.items()}
     line = node_timeline(NodeTime("toy", time * 1e-6, time * 1e3, seconds, (), (launch,), (), replay))
     assert line.cycles == round(time * 1000)

@@ -31,14 +31,14 @@ class RankTime:
 @dataclass(frozen=True, slots=True)
 class RankLaunchTime:
     """A launch of a rank: it was begun `begin` seconds after the first of the node, its workgroups ran from `started` to `end`.
-    `speaks`: to other ranks."""
+    `communicates`: with other ranks."""
 
     rank: int
     name: str
     begin: float
     started: float
     end: float
-    speaks: bool
+    communicates: bool
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class _ReplayedLaunch:
     name: str
     begun: LinkTransfer
     ended: LinkTransfer
-    speaks: bool
+    communicates: bool
 
     def timed(self) -> RankLaunchTime:
         begin, started, end = (1e-6 * one for one in (self.begun.begin, self.begun.sent, self.ended.sent))
-        return RankLaunchTime(self.rank, self.name, begin, started, end, self.speaks)
+        return RankLaunchTime(self.rank, self.name, begin, started, end, self.communicates)
 
 
 class NodeClock:
@@ -86,8 +86,8 @@ class NodeClock:
         addresses = RankAddresses(one.rank, self._rank_of, lambda peer, nbytes: self._answer(one.rank, peer, nbytes))
         workgroups = self._executions.of(one, addresses)
         begun, ended = self._replay.add(one.rank, self._chip.launch_seconds * 1e6, workgroups)
-        speaks = any(event.reads or event.writes for workgroup in workgroups for event in workgroup.events)
-        self._made.append(_ReplayedLaunch(one.rank, one.name, begun, ended, speaks))
+        communicates = any(event.reads or event.writes for workgroup in workgroups for event in workgroup.events)
+        self._made.append(_ReplayedLaunch(one.rank, one.name, begun, ended, communicates))
 
     def copy(self, one: RankCopy) -> None:
         """A copy of an engine behind the launches so far. Starting one takes the host as long as starting a launch."""

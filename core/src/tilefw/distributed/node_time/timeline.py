@@ -40,7 +40,7 @@ def _launch_rows(time: NodeTime) -> list[tuple[int, int, Track]]:
     for one in time.launches:
         begin, started, end = (round(1e6 * _UNITS * at) for at in (one.begin, one.started, one.end))
         _append(by_rank[one.rank], "start", "launch", begin, started, {})
-        _append(by_rank[one.rank], one.name, "transfers" if one.speaks else "compute", started, end, {})
+        _append(by_rank[one.rank], one.name, "transfers" if one.communicates else "compute", started, end, {})
     return [(rank, -1, Track(f"rank {rank} launches", f"rank {rank}", tuple(spans))) for rank, spans in by_rank.items()]
 
 
