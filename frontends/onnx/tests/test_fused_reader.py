@@ -197,3 +197,32 @@ def test_a_constant_index_that_names_no_element_is_told(operator, count):
     with pytest.raises(CodeError) as caught:
         fused_graph_of(helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)]), "m")
     assert "an index that none of 7 elements has" in str(caught.value.note)
+
+
+_PLACED = [
+    helper.make_node("Gather", ["x", "i"], ["y"], axis=1), helper.make_node("GatherND", ["x", "i"], ["y"]),
+    helper.make_node("GatherElements", ["x", "i"], ["y"], axis=1),
+    helper.make_node("ScatterElements", ["x", "i", "i"], ["y"], axis=1),
+    helper.make_node("ScatterND", ["x", "i", "of"], ["y"]),
+]
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "apart"])
+@pytest.mark.parametrize("node", _PLACED, ids=[node.op_type for node in _PLACED])
+def test_an_index_that_names_no_element_stops_the_run_also_where_other_elements_have_its_address(node, fuse, tmp_path):
+    """In rows of 2, index 2 of the first is where the second begins."""
+    given = [helper.make_tensor_value_info(name, TensorProto.INT64, [2, 2]) for name in ("i", "x")]
+    extents = {"Gather": [2, 2, 2], "GatherND": [2]}.get(node.op_type, [2, 2])
+    due = helper.make_tensor_value_info("y", TensorProto.INT64, extents)
+    constants = [numpy_helper.from_array(np.array([7, 7]), "of")] if "of" in node.input else []
+    path = tmp_path / "m.onnx"
+    model = helper.make_model(helper.make_graph([node], "m", given, [due], constants), opset_imports=[helper.make_opsetid("", 18)])
+    path.write_bytes(model.SerializeToString())
+    x = np.array([[1, 2], [3, 4]])
+    with Session(compile_graph(read_graph(path, fuse), "cpu")) as session:
+        inputs = {"x": x, "i": np.array([[0, -1], [0, -1]])}
+        (due,) = ReferenceEvaluator(model).run(None, inputs)
+        np.testing.assert_array_equal(session.run(inputs)["y"], due)
+        for index in (2, -3):
+            with pytest.raises(CheckError, match="names no"):
+                session.run({"x": x, "i": np.array([[0, index], [0, 0]])})

@@ -128,9 +128,34 @@ class _Counted(nn.Module):
         return torch.histc(x, 2)
 
 
-def test_an_index_that_names_no_row_is_told():
-    program = torch.export.export(nn.Embedding(6, 4), (torch.tensor([0, 5, 2]),))
-    plan = tilefw_torch.export(program, "reference")
+class _Placed(nn.Module):
+    """One use of an index that picks three of six rows."""
+
+    def __init__(self, use):
+        super().__init__()
+        self.use, self.table = use, nn.Embedding(6, 4)
+
+    def forward(self, index):
+        return self.use(self.table, index)
+
+
+_PLACED = [
+    ("embedding", "cpu", lambda table, index: table(index)),
+    ("index", "nvidia-sm80", lambda table, index: table.weight[index] * 2),
+    ("index_put", "cpu", lambda table, index: torch.ops.aten.index_put(table.weight, [index], torch.ones(3, 4))),
+    ("scatter", "amd-cdna3", lambda table, index: table.weight.scatter(0, index[:, None], 7.0)),
+    ("scatter_add", "reference", lambda table, index: table.weight.scatter_add(0, index[:, None].expand(3, 4), torch.ones(3, 4))),
+]
+
+
+@pytest.mark.parametrize(("node", "target", "use"), _PLACED, ids=[node for node, *_ in _PLACED])
+def test_an_index_that_names_no_element_stops_the_run_on_every_kind_of_target(node, target, use):
+    model, index = _Placed(use), torch.tensor([0, 5, 2])
+    plan = tilefw_torch.export(torch.export.export(model, (index,)), target)
     (name,) = plan.inputs
-    with Session(plan) as session, pytest.raises(CheckError, match="bounds"):
-        session.run({name: np.array([0, 6, 2])})
+    with Session(plan) as session:
+        (found,) = session.run({name: index.numpy()}).values()
+        np.testing.assert_allclose(found, model(index).detach().numpy(), rtol=1e-6)
+        with pytest.raises(CheckError, match="along dim 0 names none of its 6 elements") as told:
+            session.run({name: np.array([0, 6, 2])})
+    assert any("in the model's call" in line and node in line for line in str(told.value).splitlines())

@@ -279,9 +279,13 @@ class ModuleBuilder:
 
     def scatter(
         self, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap, row: str,
+        trusted: bool = False,
     ) -> SSAValue:
-        """`source` with the updates at their places combined by a row that memory has; `tilefw.graph.scattering` has all others."""
-        properties = {"axes": _dense(axes), "map": AffineMapAttr(map), "row": StringAttr(row)}
+        """`source` with the updates at their places combined by a row that memory has; `tilefw.graph.scattering` has all others.
+        What goes to no element is dropped, unless the indices are `trusted` to name some."""
+        properties: dict[str, Attribute] = {"axes": _dense(axes), "map": AffineMapAttr(map), "row": StringAttr(row)}
+        if trusted:
+            properties["trusted"] = UnitAttr()
         made = moving_ops.ScatterOp.create(operands=[source, updates, *indices], properties=properties, result_types=[source.type])
         return self.add(made)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 from tilefw.api.artifact import Parameter
+from tilefw.api.capabilities import missing
 from tilefw.api.device import Scalar
 from tilefw.api.dtypes import dtype as dtype_named
-from tilefw.api.errors import CompileError
+from tilefw.api.errors import CompileError, UnsupportedError
 from tilefw.api.launch import BufferPlacement, LaunchArguments
 from tilefw.api.target import BOUND_FACTS, UNDER_2_GIB, TargetInfo
 from tilefw.copy_descriptors import PREFIX as DESCRIPTOR
@@ -64,8 +66,15 @@ class _GraphCompiler:
             raise
 
     def _compiled(self, call: KernelCall) -> PlanStep:
+        """The step; with what its kernel asserts, where the target has a trap."""
+        if call.keywords.get("debug") and not missing(["cf.branch"], self.target.info.capabilities):
+            with suppress(UnsupportedError):
+                return self._built(call, call.kernel.debug_build)
+        return self._built(call, call.kernel)
+
+    def _built(self, call: KernelCall, kernel: Any) -> PlanStep:
         info, grid = self.target.info, grid_of(call.grid)
-        signature, constexprs, values = specialize(call.kernel, self._bound(call))
+        signature, constexprs, values = specialize(kernel, self._bound(call))
         tensors = {name: value for name, value in call.arguments.items() if isinstance(value, ModelTensor)}
         for name, tensor in tensors.items():
             if tensor.offset % 16:
@@ -74,7 +83,7 @@ class _GraphCompiler:
         request = options.resolve(
             call.keywords, info, facts=self._facts(info, list(tensors.values())), launch=self._launch(info, passed, grid)
         )
-        source = from_jit(call.kernel, signature, constexprs, warps=options.warps(request, info))
+        source = from_jit(kernel, signature, constexprs, warps=options.warps(request, info))
         number = self._number(call, source, request)
         self.sources.append(StepSource(source, request))
         entry = self.kernels[number].entry

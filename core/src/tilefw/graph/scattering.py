@@ -37,23 +37,24 @@ def is_scattered(row: str | None) -> bool:
 
 def scattered(
     b: ModuleBuilder, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap,
-    kind: str, row: str | None,
+    kind: str, row: str | None, trusted: bool = False,
 ) -> SSAValue:
     """`source`, of type `kind`, with the updates at the places of `map`, whose coordinates along `axes` the index tensors give;
-    updates that go to no element are dropped. Raises UnsupportedError TFW0992 for a row that memory cannot combine by."""
+    updates that go to no element are dropped, or a fault where the indices are `trusted`. Raises UnsupportedError TFW0992 for a row
+    that memory cannot combine by."""
     if not is_scattered(row):
         raise UnsupportedError(f"updates that are combined by {row}", code="TFW0992")
     if not prod(shape_of(updates)) or not prod(shape_of(source)):
         return source
     if row is None:
-        return _replaced(b, source, updates, indices, axes, map)
+        return _replaced(b, source, updates, indices, axes, map, trusted)
     if row in _EXTREMES:
         keys = [_extreme_key(b, value, kind, row) for value in (source, updates)]
-        held = b.scatter(keys[0], keys[1], indices, axes, map, _EXTREMES[row])
+        held = b.scatter(keys[0], keys[1], indices, axes, map, _EXTREMES[row], trusted)
         return _from_key(b, held, source, kind)
     wide = _wide(kind)
     given = [b.cast(value, wide) for value in (source, updates)]
-    return b.cast(b.scatter(given[0], given[1], indices, axes, map, row), types.dtype_of(source.type).name, wide)
+    return b.cast(b.scatter(given[0], given[1], indices, axes, map, row, trusted), types.dtype_of(source.type).name, wide)
 
 
 def _wide(kind: str) -> str:
@@ -64,12 +65,13 @@ def _wide(kind: str) -> str:
 
 def _replaced(
     b: ModuleBuilder, source: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int], map: AffineMap,
+    trusted: bool,
 ) -> SSAValue:
     """Each element, or the update with the greatest number of those that go to it."""
     shape, own = shape_of(updates), shape_of(source)
     none = b.broadcast(b.fused_map(lambda s: s.number(-1, "int32"), shape=())[0], own)
     numbers = b.reshape(b.iota((prod(shape),), 0), shape)
-    last = b.scatter(none, numbers, indices, axes, map, "maxs")
+    last = b.scatter(none, numbers, indices, axes, map, "maxs", trusted)
     rank = len(own)
     chosen = b.gather(b.reshape(updates, (prod(shape),)), [last], [0], linear_map([[0] * rank], [0], rank))
     return b.map("select", b.map("ges", last, 0), chosen, source)

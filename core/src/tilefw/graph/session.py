@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -30,6 +31,8 @@ from tilefw.runtime.launch_site import site
 from tilefw.runtime.names import suggest
 from tilefw.runtime.plugins.loader import find_target
 
+_TRAPPED = "TFW0812"
+_ASSERTED = re.compile(r'tile\.trap "([^"]*)"')
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -199,7 +202,7 @@ class Session:
         for name, count in report.counters.items():
             self.counters[name] = self.counters.get(name, 0) + count
         if report.findings and report.errors:
-            raise _in_launch(check_error(report.findings), self.launches[number])
+            raise _in_launch(check_error(report.findings), self.plan, self.launches[number])
 
     def _launched(self, number: int, programs: tuple[int, ...] | None, trace: bool) -> LaunchReport:
         one, arguments = self.launches[number], self._memory.before(number)
@@ -272,6 +275,10 @@ def _telling_needs(plan: ModelPlan) -> Iterator[None]:
         raise
 
 
-def _in_launch(error: CheckError, launch: PlanLaunch) -> CheckError:
-    error.note = f"in the model's call {launch.label}" + (f"\n{error.note}" if error.note else "")
+def _in_launch(error: CheckError, plan: ModelPlan, launch: PlanLaunch) -> CheckError:
+    note = f"in the model's call {launch.label}"
+    if error.code == _TRAPPED:  # a chip's trap does not say which assertion failed
+        said = {text for step in launch.steps for text in _ASSERTED.findall(plan.kernels[step.kernel].source)}
+        note += "".join(f"\n{text}" for text in sorted(said) if text not in error.message)
+    error.note = note + (f"\n{error.note}" if error.note else "")
     return error

@@ -183,6 +183,6 @@ class FusedReading(ModelReading):
             arguments = {
                 parameter: typed[parameter] if parameter in typed else stored[id(one)] for parameter, one in text.tensors.items()
             }
-            made.call(label, kernel, arguments, text.grid, keywords={"num_warps": text.warps})
+            made.call(label, kernel, arguments, text.grid, keywords=text.keywords)
 
         return write

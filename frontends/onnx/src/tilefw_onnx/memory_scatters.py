@@ -65,7 +65,7 @@ def _combined(
     ]
     row = _ROWS[node.attributes.get("reduction", "none")][not dtype(kind).is_float]
     map = linear_map(rows, [0] * len(own), len(shape_of(updates)))
-    return scattered(b, source, updates, found, list(axes), map, kind, row)
+    return scattered(b, source, updates, found, list(axes), map, kind, row, trusted=True)
 
 
 _RULES: Mapping[str, Callable[[ModuleBuilder, Node, Values], GraphValue]] = {

@@ -301,7 +301,7 @@ class ModelReading:
             parameter: self._tensor(names[id(one)]) if id(one) in names else self._table(label, one)
             for parameter, one in text.tensors.items()
         }
-        self.made.call(label, kernel, arguments, text.grid, keywords={"num_warps": text.warps})
+        self.made.call(label, kernel, arguments, text.grid, keywords=text.keywords)
 
     def _text(self, node: Node, lowering: Callable[[Node], KernelText]) -> KernelText | None:
         """The node's kernel; None where no output has an element."""

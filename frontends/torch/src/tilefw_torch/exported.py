@@ -115,7 +115,8 @@ class _ProgramReading:
             if node.op == "placeholder":
                 self._placeholder(node, given[node.name])
             elif node.op == "call_function":
-                self.values[node] = self._call(node)
+                with self.made.node(node.name):
+                    self.values[node] = self._call(node)
         self._outputs(next(node for node in nodes if node.op == "output"))
         return kernel_graph(self.made.module(), choice=choice)
 

@@ -139,7 +139,8 @@ class GraphGatherOp(IRDLOperation):
 @irdl_op_definition
 class ScatterOp(IRDLOperation):
     """A tensor with updates at computed places, combined by a row whose result no order of the updates changes but by rounding:
-    what a memory does in one step (`tilefw.graph.scattering` writes all other scatters with it)."""
+    what a memory does in one step (`tilefw.graph.scattering` writes all other scatters with it). With `trusted` an index that names
+    no element is a fault."""
 
     name = "graph.scatter"
     source = operand_def(TensorType)
@@ -148,10 +149,11 @@ class ScatterOp(IRDLOperation):
     axes = prop_def(Integers)
     map = prop_def(AffineMapAttr)
     row = prop_def(StringAttr)
+    trusted = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = (
-        "$source `,` $updates `[` $map `]` `at` `(` $indices `)` `axes` $axes `by` $row attr-dict"
+        "$source `,` $updates `[` $map `]` `at` `(` $indices `)` `axes` $axes `by` $row (`trusted` $trusted^)? attr-dict"
         " `:` type($source) `,` type($updates) `(` type($indices) `)` `->` type($result)"
     )
 

@@ -162,8 +162,7 @@ class _Emission:
         outputs = dict(zip(text.outputs, self._results(op, label), strict=True))
         for one in (text,) if text.before is None else (text.before, text):
             kernel = self.kernels[one.key] if one.key in self.kernels else self.kernels.setdefault(one.key, one.kernel())
-            grid, keywords = (one.grid, 1, 1), {"num_warps": one.warps}
-            self.made.call(label, kernel, {**inputs, **outputs}, grid, keywords=keywords, computed=one.work)
+            self.made.call(label, kernel, {**inputs, **outputs}, (one.grid, 1, 1), keywords=one.keywords, computed=one.work)
 
     def _contraction(self, op: grouping_ops.FusedOp) -> None:
         emitted = contract.write(op, KIND)

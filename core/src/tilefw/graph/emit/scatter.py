@@ -41,7 +41,12 @@ class ScatterText(TileText):
         places = tuple(found)
         tests = [f"({place} >= 0) & ({place} < {extent})" for place, extent in zip(places, extents, strict=True)]
         meant = self.statement(" & ".join(["inside", *tests]))
-        where = self.statement(f"tl.where({meant}, {self.flat(extents, places)}, 0).to(tl.int32)")
+        mask, outside = meant, 0
+        if op.trusted is not None:  # as of a gather: a stop, or an address that a simulator's check of bounds tells
+            mask, outside = "inside", -1
+            for axis in numbers_of(op.axes):
+                self.require_element(tests[axis], axis, extents[axis], mask)
+        where = self.statement(f"tl.where({meant}, {self.flat(extents, places)}, {outside}).to(tl.int32)")
         update = self.value(op.updates, coordinates)
         self.outputs.append("y0_ptr")
-        self.lines.append(f"tl.atomic_{_ATOMICS[op.row.data]}(y0_ptr + {where}, {update}, mask={meant}, sem='relaxed')")
+        self.lines.append(f"tl.atomic_{_ATOMICS[op.row.data]}(y0_ptr + {where}, {update}, mask={mask}, sem='relaxed')")

@@ -53,6 +53,7 @@ class TileText:
         self.multiply_adds = 0  # of the launch
         self.computed: dict[Operation, int] = {}  # how many elements of each map a program computes
         self.before: TileText | None = None  # a kernel of the same tensors, which is launched before
+        self.asserts = False  # whether it stops at an index that names no element, in a debug build
         self.names: dict[str, Any] = {"tl": tl, "libdevice": libdevice}
         self.combines: list[str] = []  # the text of each function that reductions combine by
         self.made_of: dict[str, frozenset[str]] = {}  # the tiles that computed coordinates follow
@@ -187,6 +188,17 @@ class TileText:
         name = self.statement(place)
         self.made_of[name] = tiles
         return name
+
+    def require_element(self, holds: str, axis: int, extent: int, mask: str) -> None:
+        """Stop the program, in a debug build, where an index names no element."""
+        self.asserts = True
+        message = f"an index along dim {axis} names none of its {extent} elements"
+        self.lines.append(f'tl.device_assert({holds}, "{message}"{f", mask={mask}" if mask else ""})')
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """How it is launched."""
+        return {"num_warps": self.warps, **({"debug": True} if self.asserts else {})}
 
     # Values --------------------------------------------------------------------------------------------------------------
 
@@ -374,14 +386,16 @@ def _gather(text: TileText, op: Any, _value: SSAValue, coordinates: Coordinates)
         text.made_of[name] = frozenset() if text.is_number(asked) else text.used(*coordinates)
         found[axis] = name
         outside.append(f"({asked} != {name})")
+        if op.trusted is not None:
+            text.require_element(f"{asked} == {name}", axis, source[axis], text.mask(coordinates))
     if op.trusted is None or not text.pointers:
         return text.value(op.source, tuple(found))
     return _trusted(text, op, coordinates, tuple(found), " | ".join(outside))
 
 
 def _trusted(text: TileText, op: Any, coordinates: Coordinates, places: Coordinates, outside: str) -> str:
-    """Elements at indices that a caller answers for: where one names no element, an address before a tensor is read, which a
-    simulator's check of bounds tells."""
+    """Elements at indices that a caller answers for: where one names no element, and nothing stops the program on a target without
+    traps, an address before a tensor is read, which a simulator's check of bounds tells."""
     if op.source not in text.pointers:
         held, kind, mask = text.value(op.source, places), types.dtype_of(op.source.type), text.mask(coordinates)
         fault = text.statement(f"({outside}) & {mask}" if mask else outside)

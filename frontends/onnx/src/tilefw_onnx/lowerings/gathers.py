@@ -57,6 +57,7 @@ def _position(text: KernelText, node: Node, name: str, place: str, extent: int) 
     """Load an index, counted from the front."""
     text.add(f"{name} = {text.loaded(node.input(1), place, 'inside', '0')}")
     text.add(f"{name} = tl.where({name} < 0, {name} + {extent}, {name})")
+    text.require(f"({name} >= 0) & ({name} < {extent})", "inside")
 
 
 LOWERINGS: Mapping[str, Callable[[Node], KernelText]] = {"GatherElements": elements, "GatherND": tuples}

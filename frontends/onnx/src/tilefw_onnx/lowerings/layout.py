@@ -113,6 +113,7 @@ def gather(node: Node) -> KernelText:
     position = View(((prod(data.shape[:axis]), 0), (indices.size, 1), (inner, 0))).offset("index")
     text.add(f"position = {text.loaded(indices, position, 'inside', '0')}")
     text.add(f"position = tl.where(position < 0, position + {extent}, position)")
+    text.require(f"(position >= 0) & (position < {extent})", "inside")
     text.add(f"moved = {text.loaded(data, f'{outer} + position * {inner}', 'inside')}")
     text.store(out, "index", "moved", "inside")
     return text

@@ -43,7 +43,7 @@ def elements(node: Node) -> KernelText:
     body = KernelText(node)
     body.add(f"place = base + update * {strides[axis]}", f"position = {body.loaded(indices, 'place', 'seen', '-1')}")
     body.add(f"position = tl.where(position < 0, position + {out.shape[axis]}, position)")
-    body.add(f"meant = seen & (position == at{axis})")
+    body.add(f"lost |= seen & {_names_none('position', out.shape[axis])}", f"meant = seen & (position == at{axis})")
     return _end(node, text, body, "place")
 
 
@@ -61,6 +61,7 @@ def tuples(node: Node) -> KernelText:
         body.add(f"position{number} = {loaded}")
         extent = out.shape[number]
         body.add(f"position{number} = tl.where(position{number} < 0, position{number} + {extent}, position{number})")
+        body.add(f"lost |= {_names_none(f'position{number}', extent)}")
         terms.append(f"position{number} * {prod(out.shape[number + 1 : length])}")
     body.add(f"meant = inside & (part == {' + '.join(terms) or '0'})")
     return _end(node, text, body, f"(update * {part} + within)")
@@ -83,6 +84,7 @@ def _begin(node: Node, updates: int) -> KernelText:
         raise UnsupportedError(f"{node.operator} with so many updates", code="TFW0992", note=note)
     text = KernelText(node)
     cover(text, node.output(0).size, _BLOCK)
+    text.add("lost = index < 0")  # by updates that go to no element: none so far
     text.add(f"result = {text.loaded(node.input(0), 'index', 'inside')}{_wide(node)}")
     return text
 
@@ -95,8 +97,14 @@ def _end(node: Node, text: KernelText, body: KernelText, place: str) -> KernelTe
     body.add(f"result = tl.where(meant, {combined}, result)")
     text.tensors.update(body.tensors)
     text.add(*(f"    {line}" for line in body.lines))
+    text.require("lost == 0")
     text.store(out, "index", typed(text, out, "result"), "inside")
     return text
+
+
+def _names_none(position: str, extent: int) -> str:
+    """Whether no element has an index, which is counted from the front."""
+    return f"(({position} < 0) | ({position} >= {extent}))"
 
 
 def _wide(node: Node) -> str:

@@ -64,6 +64,7 @@ class KernelText:
     elements: int = 1  # of the largest tile, from which the number of warps follows
     tensors: dict[str, NodeTensor] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    asserts: bool = False  # whether it stops at an index that names no element, in a debug build
 
     def pointer(self, tensor: NodeTensor) -> str:
         """The parameter that points to the tensor's first element."""
@@ -95,6 +96,11 @@ class KernelText:
     def store(self, tensor: NodeTensor, offset: str, value: str, mask: str = "") -> None:
         self.add(f"tl.store({self.pointer(tensor)} + {offset}, {value}{_masked(offset, mask)})")
 
+    def require(self, holds: str, mask: str = "") -> None:
+        """Stop the program, in a debug build, where an index names no element."""
+        self.asserts = True
+        self.add(f'tl.device_assert({holds}, "an index names no element"{f", mask={mask}" if mask else ""})')
+
     @property
     def source(self) -> str:
         body = "\n".join(f"    {line}" for line in self.lines or ["pass"])
@@ -108,6 +114,11 @@ class KernelText:
     def warps(self) -> int:
         """About four elements of the largest tile a lane, and at most four warps."""
         return next((warps for warps in (1, 2) if self.elements <= 256 * warps), 4)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """How it is launched in a model."""
+        return {"num_warps": self.warps, **({"debug": True} if self.asserts else {})}
 
     def kernel(self) -> JITFunction:
         names: dict[str, Any] = dict(_NAMES)
