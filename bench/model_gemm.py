@@ -125,6 +125,9 @@ _TLX_MATRIX_CORES = tuple(
 # A call of that kernel from Python, which is timed where the chip waits for it: testing/gfx942_perf_harness.py beside it.
 _TLX_CALL_US = 48.1
 
+# What the reader of a thread says of its small sizes.
+_HOST_BOUND = re.compile(r"host-launch bound \(constant ~(\d+)-(\d+) us\)")
+
 # Tiles in the names of kernels: Composable Kernel's threads, rows, columns and depth; rows and columns of aiter's assembly.
 _CK = re.compile(r"kernel=\S*?_256x(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_")
 _ASM = re.compile(r"kernel=\S*?_(?P<m>\d+)x(?P<n>\d+)E")
@@ -147,8 +150,7 @@ def predicted_gemm(row: Row) -> Predicted:
     if best is None:
         raise CannotModelError("the tile that is stated does not fit the chip")
     seconds = best.seconds + (_quantised(row, chip) if "activation quantisation" in row.config else 0.0)
-    if "TLX gfx942" in row.implementation:
-        seconds = max(seconds, _TLX_CALL_US * 1e-6)
+    seconds = max(seconds, _call_us(row) * 1e-6)
     nbytes = problem.batch * ((problem.m + problem.n) * problem.k * problem.size + problem.m * problem.n * problem.out)
     return Predicted(seconds, problem.operations, nbytes, limit=best.limit)
 
@@ -219,6 +221,14 @@ def _launch(row: Row, chip: ChipFigures) -> float:
     profiled = row.source in ("rtsk", "rtref")  # times of kernels, with operands that take turns in memory
     graphs = ("CUDA graph", "CUDA-graph", "HIP graph", "proton")
     return chip["launch"] if profiled or any(word in row.config for word in graphs) else chip["event_launch"]
+
+
+def _call_us(row: Row) -> float:
+    """Microseconds of a call from Python, where the source says that it was waited for instead of the chip."""
+    if "TLX gfx942" in row.implementation:
+        return _TLX_CALL_US
+    stated = _HOST_BOUND.search(row.config)
+    return (float(stated[1]) + float(stated[2])) / 2 if stated and "Triton" in row.implementation else 0.0
 
 
 def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:

@@ -58,6 +58,13 @@ def test_loads_that_are_not_issued_early_are_waited_for_in_each_step() -> None:
     assert late - early == pytest.approx(64 * (500 + 16384 / 64) * 1e-9, rel=0.01)
 
 
+def test_workgroups_that_wait_for_their_loads_meet_at_busy_units() -> None:
+    """Two that take 1000 cycles of matrix units and 256 of moving each, and wait 500 beside, wait for each other as well."""
+    late = replace(PRODUCT, ahead=0, resident=2, workgroups=20)
+    two, one = (outlined_time(chip(), replace(late, resident=resident)).seconds - 2e-6 for resident in (2, 1))
+    assert 1.4 * two < one < 1.6 * two
+
+
 def test_waves_that_fetch_operands_by_instructions_take_longer_from_product_to_arithmetic() -> None:
     alone = replace(PRODUCT, resident=1, workgroups=10, step=replace(PRODUCT.step, vector=1e4, special=1e4))
     own, fetched = (outlined_time(chip(), replace(alone, fetched=fetched)).seconds for fetched in (False, True))

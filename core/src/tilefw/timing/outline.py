@@ -192,8 +192,8 @@ def _chain(chip: ChipFigures, outline: Outline, latency: float, resident: int, m
         inside = 2 * waits + staged + max(shared / turns + matrix, shared + matrix / turns)
     else:
         inside = waits + chip["matrix_latency"] * bool(work.matrix) + max(matrix, shared + staged)
-    if not outline.ahead:
-        return inside + latency + moved
+    if not outline.ahead:  # while one workgroup waits for its loads the others compute and load, where units are free
+        return _in_turn((inside, moved), latency, resident) if work.matrix else inside + latency + moved
     return max(inside, (latency + moved) / outline.ahead)
 
 
