@@ -88,6 +88,15 @@ def test_one_compile_with_dynamic_shapes_serves_every_size():
     assert len(report.kernels) == 1 and report.launches == 3
 
 
+def test_numbers_have_the_types_that_pytorch_gives_them_whatever_they_are():
+    def model(x, n):
+        return x + n * n, torch.full((3,), n * n)
+
+    made, x = torch.compile(model, backend="tilefw", dynamic=True, options={"target": "reference"}), torch.ones(3).double()
+    for n in (5, 100_000, 1, -7):
+        assert all(map(torch.equal, made(x, n), model(x, n)))
+
+
 def test_what_has_no_kernel_is_warned_of_and_counted_or_refused():
     def model(x):
         return torch.linalg.inv(x) + 1

@@ -35,12 +35,20 @@ class KernelParameter:
         self.annotation = "" if self.is_constexpr else signature_type(words)
         self.specialize = specialize or self.is_constexpr  # a constexpr always is, listed or not, as in Triton
         self.align = align or self.is_constexpr
-        self.plain = self.specialize and self.align and not self.annotation
+        self._tell_plain()
         self.pointers: dict[str, tuple[str, str]] = {}  # what `pointer` has found, by element type
 
     def _call(self, name: str) -> None:
         self.name = name
         self.described = f"argument `{name}` of kernel `{self.kernel}`"
+
+    def annotate(self, words: str) -> None:
+        """Take a scalar's type as if an annotation gave it."""
+        self.annotation = signature_type(words)
+        self._tell_plain()
+
+    def _tell_plain(self) -> None:
+        self.plain = self.specialize and self.align and not self.annotation
 
     @property
     def has_default(self) -> bool:
