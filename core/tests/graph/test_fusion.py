@@ -309,6 +309,13 @@ def test_the_greatest_of_nan_alone_is_nan(target):
     launches(b, {"x": given}, target, tolerance=0)
 
 
+def test_sums_of_products_of_sums_of_other_rows_are_two_launches():
+    b, given = ModuleBuilder(), np.arange(24, dtype=np.float32).reshape(3, 8)
+    summed = b.reduce("addf", b.input("x", "fp32", given.shape), [0])
+    b.output("y", b.reduce("addf", b.map("mulf", b.reshape(summed, (8, 1)), summed), [0]))
+    assert len(launches(b, {"x": given})) == 2
+
+
 def test_a_reshape_that_a_product_and_a_later_launch_read_is_of_both():
     rng = np.random.default_rng(20)
     given, weights = rng.standard_normal((2, 6)).astype(np.float32), rng.standard_normal((4, 4)).astype(np.float32)

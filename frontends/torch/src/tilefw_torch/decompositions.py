@@ -89,15 +89,22 @@ def _turned(weight: Tensor, groups: int) -> Tensor:
     return grouped.reshape(groups * weight.shape[1], weight.shape[0] // groups, *spatial).flip(list(range(2, weight.dim())))
 
 
+def _padded_for_transposed(
+    x: Tensor, weight: Tensor, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], extra: Sequence[int]
+) -> Tensor:
+    """The input of a transposed convolution as that of one which is not."""
+    reach = [(extent - 1) * dilation for extent, dilation in zip(weight.shape[2:], dilations, strict=True)]
+    before = [r - pad for r, pad in zip(reach, pads, strict=True)]
+    behind = [b + more for b, more in zip(before, extra, strict=True)]
+    return _padded(_spread(x, strides), before, behind)
+
+
 def _transposed(
     x: Tensor, weight: Tensor, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int], extra: Sequence[int],
     groups: int,
 ) -> Tensor:
-    reach = [(extent - 1) * dilation for extent, dilation in zip(weight.shape[2:], dilations, strict=True)]
-    before = [r - pad for r, pad in zip(reach, pads, strict=True)]
-    behind = [b + more for b, more in zip(before, extra, strict=True)]
-    spread = _padded(_spread(x, strides), before, behind)
-    return _correlated(spread, _turned(weight, groups), [1] * len(reach), dilations, groups)
+    spread = _padded_for_transposed(x, weight, strides, pads, dilations, extra)
+    return _correlated(spread, _turned(weight, groups), [1] * len(strides), dilations, groups)
 
 
 def _full(values: Sequence[int], count: int) -> list[int]:
@@ -118,6 +125,19 @@ def convolution(
     else:
         result = _correlated(_padded(x, pads, pads), weight, strides, dilations, groups)
     return result if bias is None else result + bias.reshape(1, -1, *[1] * count)
+
+
+def without_transposition(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+    transposed: bool, output_padding: Sequence[int], groups: int,
+) -> Any:
+    """aten.convolution where it is transposed: one of the input with zeros between its elements."""
+    if not transposed or x.is_complex() or not x.is_floating_point():
+        return NotImplemented
+    count = weight.dim() - 2
+    strides, pads, dilations, extra = (_full(values, count) for values in (stride, padding, dilation, output_padding))
+    spread = _padded_for_transposed(x, weight, strides, pads, dilations, extra)
+    return aten.convolution(spread, _turned(weight, groups), bias, [1] * count, [0] * count, dilations, False, [0] * count, groups)
 
 
 def convolution_backward(

@@ -1,7 +1,7 @@
 """Programs of torch.export as models of tilefw: `export(program, target)` is a plan, for a session or a file.
 
 Operators become ops of the graph dialect, are fused, and are kernels of the target; PyTorch is not needed to run the plan. Shapes
-are static, elements float32, float64, truth values and signed integers.
+are static, elements floats of 16 to 64 bits, truth values and signed integers.
 """
 
 from __future__ import annotations
@@ -27,19 +27,32 @@ from tilefw.graph.kernel_graph import KernelGraph
 from tilefw.graph.plan import ModelPlan
 from tilefw.graph.target_choice import TargetChoice
 from tilefw.kernels.formats import array_dtype
-from tilefw_torch import attention, exported_moves, exported_numbers, exported_ops, exported_orders
+from tilefw_torch import (
+    attention,
+    decompositions,
+    exported_measures,
+    exported_moves,
+    exported_numbers,
+    exported_ops,
+    exported_orders,
+    exported_products,
+)
 from tilefw_torch.exported_collectives import RankCollectives
-from tilefw_torch.exported_ops import ELEMENTS, ExportedTensor
+from tilefw_torch.exported_ops import ELEMENTS
+from tilefw_torch.exported_tensor import ExportedTensor
 
 # Core operators that PyTorch itself writes with others.
 _COMPOSED = [
     torch.ops.aten.elu, torch.ops.aten.grid_sampler_2d, torch.ops.aten.slice_scatter, torch.ops.aten.upsample_bilinear2d.vec,
     torch.ops.aten.upsample_nearest2d.vec,
 ]
+_CHANGES = {OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION}
 _COLLECTIVES = "_c10d_functional."
 _RULES: Mapping[str, Callable[..., Any]] = {
-    **exported_ops.RULES, **exported_numbers.RULES, **exported_moves.RULES, **exported_orders.RULES,
+    **exported_ops.RULES, **exported_numbers.RULES, **exported_products.RULES, **exported_measures.RULES, **exported_moves.RULES,
+    **exported_orders.RULES,
 }
+_BY_MEMORY: Mapping[str, Callable[..., Any]] = {"as_strided.default": exported_moves.strided}  # read as the operand lies in memory
 
 
 def export(
@@ -62,7 +75,10 @@ def read_exported(
     """
     from torch._decomp import core_aten_decompositions, get_decompositions
 
-    table = {**core_aten_decompositions(), **get_decompositions(_COMPOSED), **attention.DECOMPOSITIONS}
+    table = {
+        **core_aten_decompositions(), **get_decompositions(_COMPOSED), **attention.DECOMPOSITIONS,
+        torch.ops.aten.convolution.default: decompositions.without_transposition,
+    }
     programs = [program] if isinstance(program, ExportedProgram) else list(program)
     read = [one.run_decompositions(table) for one in programs]
     _require_alike(read)
@@ -107,7 +123,7 @@ class _ProgramReading:
     rules: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def graph(self, choice: FusionChoice) -> KernelGraph:
-        self.rules = {**_RULES, **RankCollectives(self.made, 1 + len(self.others)).rules}
+        self.rules = {**_RULES, **_BY_MEMORY, **RankCollectives(self.made, 1 + len(self.others)).rules}
         nodes = [node for node in self.program.graph.nodes if node.target not in _SAID]
         self._require_rules(nodes)
         given = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
@@ -127,9 +143,10 @@ class _ProgramReading:
             raise UnsupportedError(f"no kernel is written for {', '.join([*missing, *others])}", code="TFW0992")
 
     def _placeholder(self, node: Node, spec: Any) -> None:
-        if spec.kind is InputKind.USER_INPUT:
+        if spec.kind is InputKind.USER_INPUT or spec.target in self._changed():
             fact = _fact(node)
-            self.values[node] = self.made.input(node.name, fact.dtype, fact.shape)
+            name = node.name if spec.kind is InputKind.USER_INPUT else str(spec.target)
+            self.values[node] = self.made.input(name, fact.dtype, fact.shape)
         elif node.users:
             self.values[node] = self._constant(node, spec)
 
@@ -146,6 +163,10 @@ class _ProgramReading:
         every = np.concatenate([array.reshape(fact.shape or (1,)) for array in arrays])
         return self.made.reshape(self.made.part(self.made.constant(every, fact.dtype), 0, len(arrays)), fact.shape)
 
+    def _changed(self) -> set[str | None]:
+        """The buffers and inputs that the program changes: a run is given what they hold, and gives what they hold behind it."""
+        return {spec.target for spec in self.program.graph_signature.output_specs if spec.kind in _CHANGES}
+
     def _call(self, node: Node) -> Any:
         if node.target is operator.getitem:
             source, place = node.args
@@ -159,6 +180,10 @@ class _ProgramReading:
             rule = self.rules[_name(node)]
             if _name(node).startswith(_COLLECTIVES):
                 return rule(_fact(node), *args, **keywords)
+            if _name(node) in _BY_MEMORY:
+                source = node.args[0]
+                assert isinstance(source, Node)
+                return rule(self.made, _fact(node), source.meta["val"], *args, **keywords)
             return rule(self.made, _fact(node), *args, **keywords)
         except NotImplementedError as error:
             raise UnsupportedError(f"no kernel is written for {error}", code="TFW0992") from None
@@ -171,11 +196,13 @@ class _ProgramReading:
         assert isinstance(results, tuple | list)
         names: set[str] = set()
         for spec, result in zip(specs, results, strict=True):
-            if spec.kind is not OutputKind.USER_OUTPUT:
+            if result is None:
+                continue
+            if spec.kind is not OutputKind.USER_OUTPUT and (spec.kind not in _CHANGES or self.others):
                 raise UnsupportedError(f"the program changes '{spec.target or result}', which a plan does not", code="TFW0992")
             if not isinstance(result, Node):
                 raise UnsupportedError(f"output {result} of the program is no tensor that it computes", code="TFW0992")
-            name = result.name
+            name = str(spec.target) if spec.kind in _CHANGES else result.name
             while name in names:  # a result that is given twice
                 name += "_again"
             names.add(name)
@@ -195,7 +222,10 @@ def _tensor(program: ExportedProgram, name: str) -> Any:
 
 def _elements(tensor: Any, fact: ExportedTensor) -> np.ndarray[Any, Any]:
     """A tensor's elements in storage form."""
-    return tensor.detach().cpu().contiguous().numpy().astype(array_dtype(fact.dtype), copy=False)
+    held = tensor.detach().cpu().contiguous()
+    if held.dtype == torch.bfloat16:  # NumPy has no such type of its own
+        return held.view(torch.int16).numpy().view(array_dtype(fact.dtype))
+    return held.numpy().astype(array_dtype(fact.dtype), copy=False)
 
 
 def _fact(node: Node) -> ExportedTensor:
@@ -206,6 +236,6 @@ def _fact(node: Node) -> ExportedTensor:
         kind = f"{first.dtype} {list(first.shape)}" if isinstance(first, torch.Tensor) else type(first).__name__
         raise UnsupportedError(
             f"'{node.name}' of the program is {kind}", code="TFW0992",
-            note="shapes are static, elements float32, float64, truth values and signed integers",
+            note="shapes are static, elements floats of 16 to 64 bits, truth values and signed integers",
         )
     return ExportedTensor(ELEMENTS[first.dtype], tuple(first.shape))

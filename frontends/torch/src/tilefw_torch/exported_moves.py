@@ -11,7 +11,8 @@ import numpy as np
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
 from tilefw.graph.index_maps import linear_map
 from tilefw.kernels.formats import array_dtype
-from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, element_type, filled
+from tilefw_torch.exported_ops import as_tensor, cast, filled
+from tilefw_torch.exported_tensor import ExportedTensor, Rule, element_type
 
 
 def _reshaped(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, *_: Any, **__: Any) -> GraphValue:
@@ -125,12 +126,35 @@ def _full(b: ModuleBuilder, out: ExportedTensor, _sizes: Any, value: float, **_:
     return filled(b, value, out)
 
 
+def _copied(b: ModuleBuilder, out: ExportedTensor, _written: GraphValue, x: GraphValue, *_: Any) -> GraphValue:
+    return b.broadcast(cast(b, x, out.dtype), out.shape)
+
+
+def _empty(b: ModuleBuilder, out: ExportedTensor, *_: Any, **__: Any) -> GraphValue:
+    """What nobody may rely on: zeros."""
+    return filled(b, 0, out)
+
+
 def _scalar(b: ModuleBuilder, out: ExportedTensor, value: float, **_: Any) -> GraphValue:
     return as_tensor(b, value, out)
 
 
 def _range(b: ModuleBuilder, out: ExportedTensor, start: float, _end: float, step: float = 1, **_: Any) -> GraphValue:
     return b.constant((start + step * np.arange(out.shape[0])).astype(array_dtype(out.dtype)), out.dtype)
+
+
+def strided(
+    b: ModuleBuilder, out: ExportedTensor, source: Any, x: GraphValue, _sizes: Any, strides: Sequence[int],
+    offset: int | None = None,
+) -> GraphValue:
+    """`as_strided`: elements by their places in the memory of `source`, the tensor that `x` stands for."""
+    own, dims = shape_of(x), len(out.shape)
+    order = sorted(range(len(own)), key=lambda dim: (-source.stride(dim), dim))
+    whole = b.reshape(b.transpose(x, order), (prod(own),))
+    laid_out = source.permute(*order).is_contiguous() if own else True
+    if not laid_out or source.storage_offset() or source.untyped_storage().nbytes() != prod(own) * source.element_size():
+        raise NotImplementedError("as_strided of a tensor that is a part of its memory")
+    return b.view(whole, linear_map([list(strides)], [offset or 0], dims), out.shape)
 
 
 RULES: Mapping[str, Rule] = {
@@ -140,5 +164,6 @@ RULES: Mapping[str, Rule] = {
     "expand.default": _expanded, "repeat.default": _repeated, "slice.Tensor": _sliced, "select.int": _selected,
     "split_with_sizes.default": _parts, "cat.default": _joined, "flip.default": _turned, "constant_pad_nd.default": _padded,
     "embedding.default": _embedded, "index_select.default": _taken, "index.Tensor": _indexed,
+    "copy.default": _copied, "empty.memory_format": _empty, "empty_permuted.default": _empty,
     "full.default": _full, "full_like.default": _full, "scalar_tensor.default": _scalar, "arange.start_step": _range,
 }

@@ -8,7 +8,8 @@ from typing import Any
 
 from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.graph.builder import GraphValue, ModuleBuilder
-from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, chosen_row, filled, is_float
+from tilefw_torch.exported_ops import as_tensor, cast, chosen_row, filled, is_float
+from tilefw_torch.exported_tensor import ExportedTensor, Rule, in_float32
 
 
 def _quotient(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any, *, rounding_mode: str | None = None) -> GraphValue:
@@ -80,9 +81,9 @@ def _common_logarithm(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> G
     return b.map("mulf", b.map("log", cast(b, x, out.dtype)), 1 / log(10))
 
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, Rule] = in_float32({
     "div.Tensor_mode": _quotient, "div.Scalar_mode": _quotient, "remainder.Tensor": _remainder, "remainder.Scalar": _remainder,
     "remainder.Scalar_Tensor": _remainder, "fmod.Tensor": _rest, "fmod.Scalar": _rest, "isnan.default": _is_nan,
     "isinf.default": _is_infinite, "sign.default": _sign, "pow.Scalar": _power_of,
     "log2.default": lambda b, out, x: b.map("log2", cast(b, x, out.dtype)), "log10.default": _common_logarithm,
-}
+})

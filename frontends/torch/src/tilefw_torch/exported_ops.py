@@ -6,9 +6,8 @@ promotes them. An operator of several results gives a list, with None for one th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from math import inf, nan, prod
 from typing import Any
 
@@ -19,11 +18,11 @@ from tilefw.api.dtypes import dtype as dtype_named
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
 from tilefw.graph.index_maps import linear_map
 from tilefw.kernels.formats import array_dtype
-from tilefw.tile import types
+from tilefw_torch.exported_tensor import ExportedTensor, Rule, element_type, in_float32
 
 ELEMENTS: Mapping[torch.dtype, str] = {
-    torch.float32: "fp32", torch.float64: "fp64", torch.bool: "int1", torch.int8: "int8", torch.int16: "int16",
-    torch.int32: "int32", torch.int64: "int64",
+    torch.float32: "fp32", torch.float64: "fp64", torch.float16: "fp16", torch.bfloat16: "bf16", torch.bool: "int1",
+    torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64",
 }
 _TORCH = {name: kind for kind, name in ELEMENTS.items()}
 # What sums, products and extremes of truth values are.
@@ -31,20 +30,7 @@ _OF_TRUTH_VALUES = {"addi": "ori", "muli": "andi", "maxs": "ori", "mins": "andi"
 _OF_NOTHING: Mapping[str, float] = {"addf": 0, "addi": 0, "ori": 0, "mulf": 1, "muli": 1}  # what they give without an element
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedTensor:
-    """What PyTorch says of a result: its element type and shape."""
-
-    dtype: str
-    shape: tuple[int, ...]
-
-
-Rule = Callable[..., Any]
 Axes = Sequence[int] | int | None
-
-
-def element_type(value: GraphValue) -> str:
-    return types.dtype_of(value.type).name
 
 
 def is_float(value: GraphValue) -> bool:
@@ -294,76 +280,67 @@ def _batch_norm(
     return [_scaled(b, found, weight, bias, channels), None, None]
 
 
-# Sums of products -------------------------------------------------------------------------------------------------------
+def _instance_norm(
+    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, weight: GraphValue | None, bias: GraphValue | None, _training: bool,
+    _momentum: float, epsilon: float,
+) -> list[GraphValue | None]:
+    """By the mean and the variance of the channels of this batch alone."""
+    own = shape_of(x)
+    found = _normalised(b, x, [axis for axis in range(len(own)) if axis != 1], epsilon)
+    return [_scaled(b, found, weight, bias, (own[1], *[1] * (len(own) - 2))), None, None]
 
 
-def _matmul(b: ModuleBuilder, out: ExportedTensor, left: GraphValue, right: GraphValue) -> GraphValue:
-    return b.matmul(left, right)
-
-
-def _addmm(
-    b: ModuleBuilder, out: ExportedTensor, added: GraphValue, left: GraphValue, right: GraphValue, *, beta: float = 1,
-    alpha: float = 1,
-) -> GraphValue:
-    product, times = b.matmul(left, right), chosen_row("mulf", "muli", out)
-    product = product if alpha == 1 else b.map(times, product, alpha)
-    if beta == 0:
-        return product
-    return b.map(chosen_row("addf", "addi", out), product, added if beta == 1 else b.map(times, added, beta))
-
-
-def _convolution(
-    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, weight: GraphValue, bias: GraphValue | None, strides: Sequence[int],
-    pads: Sequence[int], dilations: Sequence[int], transposed: bool, _output_pads: Sequence[int], groups: int,
-) -> GraphValue:
-    if transposed:
-        raise NotImplementedError("a transposed convolution")
-    space = len(shape_of(x)) - 2
-    strides, pads, dilations = ([*one] * space if len(one) == 1 else [*one] for one in (strides, pads, dilations))
-    found = b.convolve(x, weight, strides, pads, pads, dilations, groups)
-    return found if bias is None else b.map("addf", found, b.reshape(bias, (shape_of(bias)[0], *[1] * space)))
+# Pools ----------------------------------------------------------------------------------------------------------------
 
 
 def _windows(
     b: ModuleBuilder, x: GraphValue, out: ExportedTensor, window: Sequence[int], strides: Sequence[int], pads: Sequence[int],
     dilations: Sequence[int], outside: float,
 ) -> GraphValue:
-    """The elements that each output covers, in two axes behind those of the result."""
+    """The elements that each output covers, in as many axes as a window has behind those of the result."""
     if not is_float(x):
         raise NotImplementedError("a pool of integers")
-    ranks, outer = len(out.shape) + 2, len(out.shape) - 2
+    count = len(window)
+    ranks, outer = len(out.shape) + count, len(out.shape) - count
     rows = [[int(d == k) for d in range(ranks)] for k in range(outer)]
-    for k in range(2):
-        rows.append([strides[k] if d == outer + k else dilations[k] if d == outer + 2 + k else 0 for d in range(ranks)])
+    for k in range(count):
+        rows.append([strides[k] if d == outer + k else dilations[k] if d == outer + count + k else 0 for d in range(ranks)])
     offsets = [0] * outer + [-pad for pad in pads]
     return b.view(x, linear_map(rows, offsets, ranks), (*out.shape, *window), b.full(outside, x))
 
 
-def _pair(values: Sequence[int], otherwise: Sequence[int] = ()) -> list[int]:
+def _each(count: int, values: Sequence[int], otherwise: Sequence[int] = ()) -> list[int]:
+    """A number for each of the axes of a window."""
     given = list(values) or list(otherwise)
-    return given * 2 if len(given) == 1 else given
+    return given * count if len(given) == 1 else given
+
+
+def _behind(out: ExportedTensor, count: int) -> list[int]:
+    """The axes of windows of so many axes."""
+    return list(range(len(out.shape), len(out.shape) + count))
 
 
 def _max_pool(
-    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
+    count: int, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
     pads: Sequence[int] = (0,), dilations: Sequence[int] = (1,), ceil: bool = False,
 ) -> list[GraphValue | None]:
-    seen = _windows(b, x, out, _pair(window), _pair(strides, window), _pair(pads), _pair(dilations), -inf)
-    return [b.reduce("maxf_nan", seen, [len(out.shape), len(out.shape) + 1]), None]
+    size, step = _each(count, window), _each(count, strides, window)
+    seen = _windows(b, x, out, size, step, _each(count, pads), _each(count, dilations), -inf)
+    return [b.reduce("maxf_nan", seen, _behind(out, count)), None]
 
 
 def _average_pool(
-    b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
+    count: int, b: ModuleBuilder, out: ExportedTensor, x: GraphValue, window: Sequence[int], strides: Sequence[int] = (),
     pads: Sequence[int] = (0,), ceil: bool = False, padded: bool = True, divisor: int | None = None,
 ) -> GraphValue:
-    size, step, pad = _pair(window), _pair(strides, window), _pair(pads)
-    seen = _windows(b, x, out, size, step, pad, [1, 1], 0.0)
-    total = b.reduce("addf", seen, [len(out.shape), len(out.shape) + 1])
+    size, step, pad = _each(count, window), _each(count, strides, window), _each(count, pads)
+    seen = _windows(b, x, out, size, step, pad, [1] * count, 0.0)
+    total = b.reduce("addf", seen, _behind(out, count))
     if divisor or not (ceil or (any(pads) and not padded)):
         return b.map("divf", total, float(divisor or prod(size)))
-    own = shape_of(x)[-2:]
-    counts = [_counted(*one, padded) for one in zip(own, out.shape[-2:], size, step, pad, strict=True)]
-    held = b.constant(np.multiply.outer(*counts).astype(array_dtype(out.dtype)), out.dtype)
+    own = shape_of(x)[-count:]
+    counts = [_counted(*one, padded) for one in zip(own, out.shape[-count:], size, step, pad, strict=True)]
+    held = b.constant(reduce(np.multiply.outer, counts).astype(array_dtype(out.dtype)), out.dtype)
     return b.map("divf", total, b.broadcast(held, out.shape))
 
 
@@ -377,47 +354,47 @@ def _counted(extent: int, windows: int, size: int, step: int, pad: int, padded: 
 def _adaptive_average(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, extents: Sequence[int]) -> GraphValue:
     own = shape_of(x)[-2:]
     if not any(one % extent for one, extent in zip(own, extents, strict=True)):
-        return _average_pool(b, out, x, [one // extent for one, extent in zip(own, extents, strict=True)])
+        return _average_pool(2, b, out, x, [one // extent for one, extent in zip(own, extents, strict=True)])
     for axis, extent in enumerate(extents, len(out.shape) - 2):
-        x = _shared_out(b, x, axis, extent)
+        x, counts = _shared_out(b, x, axis, extent, "addf", 0)
+        behind = [1] * (len(shape_of(x)) - axis - 1)
+        x = b.map("divf", x, b.constant(counts.astype(array_dtype(out.dtype)).reshape(extent, *behind), out.dtype))
     return x
 
 
-def _shared_out(b: ModuleBuilder, x: GraphValue, axis: int, windows: int) -> GraphValue:
-    """The averages of windows of different sizes, which may have elements in common. What is outside of one is not multiplied by
-    zero, which infinity would make NaN."""
+def _adaptive_greatest(b: ModuleBuilder, out: ExportedTensor, x: GraphValue, extents: Sequence[int]) -> list[GraphValue | None]:
+    for axis, extent in enumerate(extents, len(out.shape) - 2):
+        x, _ = _shared_out(b, x, axis, extent, "maxf_nan", -inf)
+    return [x, None]
+
+
+def _shared_out(
+    b: ModuleBuilder, x: GraphValue, axis: int, windows: int, row: str, outside: float
+) -> tuple[GraphValue, np.ndarray[Any, Any]]:
+    """Windows of different sizes, which may have elements in common, combined by a row; and how many elements each has. What is
+    outside of one is not multiplied by zero, which infinity would make NaN."""
     extent, behind = shape_of(x)[axis], [1] * (len(shape_of(x)) - axis - 1)
     first = np.arange(windows) * extent // windows
     counts = -(-(np.arange(windows) + 1) * extent // windows) - first
     places = first[:, None] + np.arange(max(counts))
     inside = (places < (first + counts)[:, None]).reshape(*places.shape, *behind)
     taken = b.take(x, b.constant(np.minimum(places, extent - 1).astype(np.int32), "int32"), axis)
-    held = b.map("select", b.constant(inside.astype(array_dtype("int1")), "int1"), taken, b.full(0, taken))
-    kind = element_type(x)
-    divisor = b.constant(counts.astype(array_dtype(kind)).reshape(windows, *behind), kind)
-    return b.map("divf", b.reduce("addf", held, [axis + 1]), divisor)
+    held = b.map("select", b.constant(inside.astype(array_dtype("int1")), "int1"), taken, b.full(outside, x))
+    return b.reduce(row, held, [axis + 1]), counts
 
 
-RULES: Mapping[str, Rule] = {
-    # Arithmetic.
-    "add.Tensor": partial(_of_two, "addf", "addi"), "add.Scalar": partial(_of_two, "addf", "addi"),
-    "sub.Tensor": partial(_of_two, "subf", "subi"), "sub.Scalar": partial(_of_two, "subf", "subi"),
-    "mul.Tensor": partial(_of_two, "mulf", "muli"), "mul.Scalar": partial(_of_two, "mulf", "muli"),
-    "div.Tensor": partial(_of_two, "div_rn", "divs"), "div.Scalar": partial(_of_two, "div_rn", "divs"),
+# What chooses among elements, or compares them: no rounding.
+_EXACT: Mapping[str, Rule] = {
     "maximum.default": partial(_of_two, "maxf_nan", "maxs"), "minimum.default": partial(_of_two, "minf_nan", "mins"),
-    "rsub.Scalar": _reversed_sub, "pow.Tensor_Scalar": _power, "pow.Tensor_Tensor": _power,
-    "neg.default": _negated, "abs.default": _absolute, "reciprocal.default": _reciprocal, "rsqrt.default": _inverse_root,
-
-    # Functions and activations.
-    "exp.default": partial(_row, "exp"), "log.default": partial(_row, "log"), "sqrt.default": partial(_row, "sqrt_rn"),
-    "sin.default": partial(_row, "sin"), "cos.default": partial(_row, "cos"), "tanh.default": partial(_row, "tanh"),
-    "erf.default": partial(_row, "erf"), "floor.default": partial(_whole, "floor"), "ceil.default": partial(_whole, "ceil"),
-    "log1p.default": partial(_row, "log1p"), "expm1.default": partial(_row, "expm1"),
-    "round.default": partial(_whole, "round_even"), "trunc.default": partial(_whole, "trunc"),
-    "sigmoid.default": _sigmoid, "relu.default": _relu, "gelu.default": _gelu, "leaky_relu.default": _leaky,
+    "neg.default": _negated, "abs.default": _absolute, "relu.default": _relu,
     "clamp.default": _clamped, "clamp.Tensor": _clamped, "hardtanh.default": _hard_tanh,
+    "where.self": _where, "where.ScalarOther": _where, "_to_copy.default": _rounded_to,
+    "amax.default": partial(reduced, "maxf_nan", "maxs"), "amin.default": partial(reduced, "minf_nan", "mins"),
+    "any.dim": partial(reduced, "", "ori"), "any.dims": partial(reduced, "", "ori"), "any.default": partial(reduced, "", "ori"),
+    "max_pool2d_with_indices.default": partial(_max_pool, 2), "max_pool3d_with_indices.default": partial(_max_pool, 3),
+    "adaptive_max_pool2d.default": _adaptive_greatest,
 
-    # Comparison and choice.
+    # Comparison and truth values.
     "eq.Tensor": partial(_compared, "eqf", "eqi"), "eq.Scalar": partial(_compared, "eqf", "eqi"),
     "ne.Tensor": partial(_compared, "nef", "nei"), "ne.Scalar": partial(_compared, "nef", "nei"),
     "lt.Tensor": partial(_compared, "ltf", "lts"), "lt.Scalar": partial(_compared, "ltf", "lts"),
@@ -429,20 +406,36 @@ RULES: Mapping[str, Rule] = {
     "bitwise_and.Tensor": partial(_bits, "andi"), "bitwise_or.Tensor": partial(_bits, "ori"),
     "bitwise_and.Scalar": partial(_bits, "andi"), "bitwise_or.Scalar": partial(_bits, "ori"),
     "bitwise_xor.Scalar": partial(_bits, "xori"),
-    "logical_not.default": _not, "bitwise_not.default": _not, "where.self": _where, "where.ScalarOther": _where,
-    "_to_copy.default": _rounded_to,
+    "logical_not.default": _not, "bitwise_not.default": _not,
+}
+# What rounds its result, once.
+_COMPUTED: Mapping[str, Rule] = {
+    # Arithmetic.
+    "add.Tensor": partial(_of_two, "addf", "addi"), "add.Scalar": partial(_of_two, "addf", "addi"),
+    "sub.Tensor": partial(_of_two, "subf", "subi"), "sub.Scalar": partial(_of_two, "subf", "subi"),
+    "mul.Tensor": partial(_of_two, "mulf", "muli"), "mul.Scalar": partial(_of_two, "mulf", "muli"),
+    "div.Tensor": partial(_of_two, "div_rn", "divs"), "div.Scalar": partial(_of_two, "div_rn", "divs"),
+    "rsub.Scalar": _reversed_sub, "pow.Tensor_Scalar": _power, "pow.Tensor_Tensor": _power,
+    "reciprocal.default": _reciprocal, "rsqrt.default": _inverse_root,
+
+    # Functions and activations.
+    "exp.default": partial(_row, "exp"), "log.default": partial(_row, "log"), "sqrt.default": partial(_row, "sqrt_rn"),
+    "sin.default": partial(_row, "sin"), "cos.default": partial(_row, "cos"), "tanh.default": partial(_row, "tanh"),
+    "erf.default": partial(_row, "erf"), "floor.default": partial(_whole, "floor"), "ceil.default": partial(_whole, "ceil"),
+    "log1p.default": partial(_row, "log1p"), "expm1.default": partial(_row, "expm1"),
+    "round.default": partial(_whole, "round_even"), "trunc.default": partial(_whole, "trunc"),
+    "sigmoid.default": _sigmoid, "gelu.default": _gelu, "leaky_relu.default": _leaky,
 
     # Rows.
     "sum.dim_IntList": partial(reduced, "addf", "addi"), "sum.default": partial(reduced, "addf", "addi"),
-    "amax.default": partial(reduced, "maxf_nan", "maxs"), "amin.default": partial(reduced, "minf_nan", "mins"),
-    "any.dim": partial(reduced, "", "ori"), "any.dims": partial(reduced, "", "ori"), "any.default": partial(reduced, "", "ori"),
     "prod.default": partial(reduced, "mulf", "muli"), "prod.dim_int": partial(reduced, "mulf", "muli"),
     "mean.dim": _mean, "mean.default": _mean, "var.correction": _variance,
     "_softmax.default": _softmax, "_log_softmax.default": _log_softmax, "native_layer_norm.default": _layer_norm,
     "native_group_norm.default": _group_norm, "_native_batch_norm_legit_no_training.default": _batch_norm,
+    "_native_batch_norm_legit.no_stats": _instance_norm,
 
-    # Sums of products, and pools.
-    "mm.default": _matmul, "bmm.default": _matmul, "addmm.default": _addmm, "convolution.default": _convolution,
-    "max_pool2d_with_indices.default": _max_pool, "avg_pool2d.default": _average_pool,
+    # Pools.
+    "avg_pool2d.default": partial(_average_pool, 2), "avg_pool3d.default": partial(_average_pool, 3),
     "_adaptive_avg_pool2d.default": _adaptive_average,
 }
+RULES: Mapping[str, Rule] = {**in_float32(_COMPUTED), **_EXACT}

@@ -15,7 +15,8 @@ from tilefw.graph.prefixes import prefixes
 from tilefw.graph.scattering import scattered
 from tilefw.tile import types
 from tilefw_torch.exported_moves import counted_from_the_first
-from tilefw_torch.exported_ops import ExportedTensor, Rule, as_tensor, cast, chosen_row, element_type, filled, is_float, reduced
+from tilefw_torch.exported_ops import as_tensor, cast, chosen_row, filled, is_float, reduced
+from tilefw_torch.exported_tensor import ExportedTensor, Rule, element_type, in_float32
 
 _COMBINED = {"sum": ("addf", "addi"), "amax": ("maxf_nan", "maxs"), "amin": ("minf_nan", "mins")}  # by scatter_reduce's names
 
@@ -156,7 +157,9 @@ def _put(
 
 
 RULES: Mapping[str, Rule] = {
-    "cumsum.default": partial(_scanned, "addf", "addi"), "cumprod.default": partial(_scanned, "mulf", "muli"),
+    **in_float32({
+        "cumsum.default": partial(_scanned, "addf", "addi"), "cumprod.default": partial(_scanned, "mulf", "muli"),
+    }),
     "argmax.default": partial(_place_of_extreme, False), "argmin.default": partial(_place_of_extreme, True),
     "max.dim": partial(_extreme_with_place, False), "min.dim": partial(_extreme_with_place, True),
     "topk.default": _first_in_order, "sort.default": _sorted, "sort.stable": _stably_sorted,

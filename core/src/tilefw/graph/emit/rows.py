@@ -59,12 +59,13 @@ class RowsText(RowTilesText):
         if not isinstance(op, Combining):
             return self.summed(op, value, coordinates)
         shape, axes = types.shape_of(op.operands[0].type), walked(op)
-        mine, theirs = _turned(self.shape, self.axes), _turned(shape, axes)
+        if _turned(self.shape, self.axes) != _turned(shape, axes):
+            raise NotOneKernelError("a reduction or a scan of other rows")
         kept = types.shape_of(value.type)
         places = self.reshaped(self.shape, self.whole, shape)
         due = self.spread("row", kept) if isinstance(op, GraphReduceOp) else places
-        if mine != theirs or squeezed(kept, coordinates) != squeezed(kept, due):
-            raise NotOneKernelError("a reduction or a scan of other rows, or at other places")
+        if squeezed(kept, coordinates) != squeezed(kept, due):
+            raise NotOneKernelError("a reduction or a scan at other places")
         held = [self.value(operand, places) for operand in op.operands]
         if isinstance(op, GraphReduceOp):
             results = reduced(self, op, held, self.padded)
