@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, LocationAttr
 
 from tilefw.api.errors import CompileError, Place
 from tilefw.frontend.builder import Builder
 from tilefw.frontend.scope import Scope
 from tilefw.frontend.source import KernelSource
-from tilefw.tile.dialect.base import string_attr
+from tilefw.tile.dialect.base import count_attr, string_attr
 
 CALL_DEPTH_LIMIT = 40
 
@@ -55,7 +55,7 @@ class Activation:
         found = self._locations.get(key)
         if found is None:
             # Attributes of xDSL cost about ten microseconds each, so one is made per place.
-            found = FileLineColLoc(string_attr(self.source.file), IntAttr(key[0]), IntAttr(key[1] + 1))
+            found = FileLineColLoc(string_attr(self.source.file), count_attr(key[0]), count_attr(key[1] + 1))
             if self.caller is not None and self.call is not None:
                 found = CallSiteLoc(found, self.caller.location(self.call))
             self._locations[key] = found

@@ -22,7 +22,7 @@ from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp
 from tilefw.tile.dialect.kernel_info import argument_attributes
 from tilefw.tile.dialect.structural_op import StructuralOp
-from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.nested_ops import nested_of
 
 _ORDERS = frozenset({"lts", "les", "gts", "ges"})
 _ROUNDS = 4  # of a loop's fixed point; facts only ever weaken, so what has not settled by then is given up
@@ -34,9 +34,7 @@ class AxisInfoAnalysis:
     def __init__(self, module: ModuleOp | func.FuncOp, grid: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)) -> None:
         self.grid = grid
         self._facts: dict[SSAValue, AxisInfo] = {}
-        for function in nested_ops(module):
-            if not isinstance(function, func.FuncOp):
-                continue
+        for function in nested_of(module, func.FuncOp):
             for index, argument in enumerate(function.body.block.args):
                 self._facts[argument] = _hinted(unknown(argument.type), argument_attributes(function, index))
             self._block(function.body.block)
@@ -47,8 +45,8 @@ class AxisInfoAnalysis:
 
     def _block(self, block: Block) -> None:
         for op in block.ops:
-            if isinstance(op, scf.ForOp):
-                self._loop(op)
+            if op.__class__ is scf.ForOp:
+                self._loop(op)  # type: ignore[arg-type]
             elif op.regions and not isinstance(op, CombineOp):
                 self._branch(op)
             else:

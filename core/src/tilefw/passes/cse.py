@@ -12,6 +12,7 @@ from xdsl.traits import IsolatedFromAbove
 
 from tilefw.passes.rewriting import replace
 from tilefw.passes.side_effects import effects_are_inside, is_side_effect_free, may_write, orders_memory
+from tilefw.tile.attribute_keys import AttributeKeys
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.combine_op import CombineOp
 from tilefw.tile.dialect.memory_ops import LoadOp
@@ -27,14 +28,15 @@ class CsePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in op.body.blocks:
-            _Scope({}).run(block)
+            _Scope({}, AttributeKeys()).run(block)
 
 
 class _Scope:
     """The ops seen on the way from the root to a block; `epoch` counts what orders memory in that block."""
 
-    def __init__(self, known: dict[Hashable, Operation]) -> None:
+    def __init__(self, known: dict[Hashable, Operation], keys: AttributeKeys) -> None:
         self.known = known
+        self.keys = keys
         self.epoch = 0
 
     def run(self, block: Block) -> None:
@@ -50,7 +52,7 @@ class _Scope:
             written = False
             for region in op.regions:
                 for inner in region.blocks:
-                    scope = _Scope({} if isolated else dict(self.known))
+                    scope = _Scope({} if isolated else dict(self.known), self.keys)
                     scope.run(inner)
                     written |= scope.epoch > 0
             if not isinstance(op, CombineOp):
@@ -74,23 +76,22 @@ class _Scope:
             memory = (block, self.epoch)
         elif not is_side_effect_free(op):
             return None
-        inside = _body_key(op.combine) if isinstance(op, CombineOp) else None
-        return op.name, op._operands, op.result_types, tuple(sorted(op.properties.items(), key=_first)), memory, inside
+        inside = self._body_key(op.combine) if isinstance(op, CombineOp) else None
+        return op.name, op._operands, *self._attributes_key(op), memory, inside
 
+    def _attributes_key(self, op: Operation) -> tuple[Hashable, Hashable]:
+        of = self.keys.of
+        properties = tuple(sorted([(name, of(found)) for name, found in op.properties.items()])) if op.properties else ()
+        return tuple([of(result.type) for result in op.results]), properties
 
-def _body_key(block: Block) -> Hashable:
-    """What a combine function computes: its ops with their operands numbered. It sees nothing from outside."""
-    numbers: dict[SSAValue, int] = {argument: index for index, argument in enumerate(block.args)}
-    steps: list[Hashable] = []
-    for op in block.ops:
-        properties = tuple(sorted(op.properties.items(), key=_first))
-        steps.append((op.name, tuple(numbers[o] for o in op._operands), op.result_types, properties))
-        numbers.update((result, len(numbers)) for result in op.results)
-    return tuple(steps)
-
-
-def _first(item: tuple[str, object]) -> str:
-    return item[0]
+    def _body_key(self, block: Block) -> Hashable:
+        """What a combine function computes: its ops with their operands numbered. It sees nothing from outside."""
+        numbers: dict[SSAValue, int] = {argument: index for index, argument in enumerate(block.args)}
+        steps: list[Hashable] = []
+        for op in block.ops:
+            steps.append((op.name, tuple(numbers[o] for o in op._operands), *self._attributes_key(op)))
+            numbers.update((result, len(numbers)) for result in op.results)
+        return tuple(steps)
 
 
 def _replace(op: Operation, existing: Operation) -> None:

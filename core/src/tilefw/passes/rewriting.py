@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 
 def place_before(made: Operation, before: Operation) -> None:
@@ -53,5 +53,4 @@ def erase(op: Operation) -> None:
 
 def block_of(value: SSAValue) -> Block | None:
     """The block that a value is defined in."""
-    owner = value.owner
-    return owner if isinstance(owner, Block) else owner.parent
+    return value.block if value.__class__ is BlockArgument else value.owner.parent  # type: ignore[union-attr]

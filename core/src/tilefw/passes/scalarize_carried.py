@@ -22,7 +22,7 @@ from tilefw.passes.structured_access import decompose
 from tilefw.tile import types
 from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.elementwise_op import ElementwiseOp, build
-from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.nested_ops import nested_of
 
 
 class ScalarizeCarriedPass(ModulePass):
@@ -34,7 +34,7 @@ class ScalarizeCarriedPass(ModulePass):
     name = "scalarize-carried"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [o for o in nested_ops(op) if isinstance(o, scf.ForOp)]:
+        for loop in nested_of(op, scf.ForOp):
             _Rewrite(loop).run()
 
 

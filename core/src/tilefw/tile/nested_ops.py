@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from xdsl.ir import Operation
+
+_OpT = TypeVar("_OpT", bound=Operation)
 
 
 def nested_ops(root: Operation) -> list[Operation]:
@@ -10,6 +14,11 @@ def nested_ops(root: Operation) -> list[Operation]:
     found: list[Operation] = []
     _add(root, found)
     return found
+
+
+def nested_of(root: Operation, kind: type[_OpT]) -> list[_OpT]:
+    """Those of exactly this class. `isinstance` of xDSL's own goes through Python's abstract base classes, ten times as slow."""
+    return [op for op in nested_ops(root) if op.__class__ is kind]  # type: ignore[misc]
 
 
 def _add(op: Operation, found: list[Operation]) -> None:

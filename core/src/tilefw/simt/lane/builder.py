@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilefw.passes.rewriting import block_of
 from tilefw.simt import lane
 from tilefw.simt.lane.promises import Promising, promise
 from tilefw.tile import types
+from tilefw.tile.attribute_keys import AttributeKeys
 from tilefw.tile.dialect.base import dense_i64, integer_attr, string_attr
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {
@@ -37,6 +39,7 @@ class LaneBuilder(Promising):
         self.location = location
         self.scopes: list[dict[object, SSAValue]] = [{}]
         self.allocations = 0
+        self._key = AttributeKeys().of
         self._outer: list[tuple[Block, bool]] = []  # the blocks around, and whether the region in them is a loop's
 
     def insert(self, op: Operation) -> Operation:
@@ -89,7 +92,7 @@ class LaneBuilder(Promising):
         depth = len(self._outer)
         if not depth or not self._outer[-1][1] or types.shape_of(op.results[0].type) not in ((), (1,)):
             return depth
-        defined = {v.owner if isinstance(v.owner, Block) else v.owner.parent for v in op.operands}
+        defined = {block_of(operand) for operand in op.operands}
         while depth and self._outer[depth - 1][1]:
             inner = self.block if depth == len(self._outer) else self._outer[depth][0]
             if inner in defined:
@@ -99,20 +102,20 @@ class LaneBuilder(Promising):
 
     def depth(self, value: SSAValue) -> int:
         """How many of the open regions a value stands in: the fewer, the more loops leave it as it is."""
-        block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        block = block_of(value)
         around = [outer for outer, _ in self._outer]
         return around.index(block) if block is not None and block in around else len(around)
 
     def constant(self, value: int | float, type: Attribute) -> SSAValue:
         # -0.0 equals 0.0 and NaN nothing, so the text is the key.
-        return self.numbered(("constant", repr(value), type), lambda: lane.ConstantOp(value, type))
+        return self.numbered(("constant", repr(value), self._key(type)), lambda: lane.ConstantOp(value, type))
 
     def constants(self, values: Sequence[int], element: Attribute) -> SSAValue:
         """A vector of integer constants."""
         if all(v == values[0] for v in values):
             return self.constant(values[0], lane.vector(len(values), element))
         return self.numbered(
-            ("constants", tuple(values), element),
+            ("constants", tuple(values), self._key(element)),
             lambda: lane.ConstantsOp.create(
                 result_types=[lane.vector(len(values), element)], properties={"values": dense_i64(tuple(values))}
             ),
@@ -126,7 +129,10 @@ class LaneBuilder(Promising):
         if folded is not None:
             return folded
         made = self.numbered(
-            (name, frozenset(operands) if name in _COMMUTATIVE else operands, result, rounding),
+            (
+                name, frozenset(operands) if name in _COMMUTATIVE else operands, None if result is None else self._key(result),
+                rounding,
+            ),
             lambda: lane.ELEMENTWISE[name](*operands, result=result, rounding=rounding),  # type: ignore[arg-type]
         )
         if self._promised and name in _OFFSETS:
@@ -206,9 +212,9 @@ class LaneBuilder(Promising):
 
     def splat(self, value: SSAValue, n: int) -> SSAValue:
         """`value`, a scalar or a vector of one, as `vector<n>`."""
-        type = lane.vector(n, types.element_of(value.type))
-        if value.type == type:
+        if types.shape_of(value.type) == (n,):
             return value
+        type = lane.vector(n, types.element_of(value.type))
         known = _literal(value)
         if known is not None:
             return self.constant(known, type)

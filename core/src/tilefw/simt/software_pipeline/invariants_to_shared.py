@@ -26,7 +26,7 @@ from tilefw.tile.dialect import ops
 from tilefw.tile.dialect.dot_op import DotOp
 from tilefw.tile.dialect.shared_ops import AllocSharedOp, LoadSharedOp, StoreSharedOp, shared
 from tilefw.tile.dialect.shared_type import SharedType
-from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.nested_ops import nested_of, nested_ops
 
 # What accumulators and operands of a loop's dots may take of a lane's registers; the rest is for addresses and masks.
 SHARE = 0.7
@@ -47,7 +47,7 @@ class InvariantsToShared(ModulePass):
         if not chip.registers or not chip.shared_bytes:
             return
         for function in [f for f in op.body.block.ops if isinstance(f, FuncOp)]:
-            loops = [o for o in nested_ops(function) if isinstance(o, ForOp)]
+            loops = nested_of(function, ForOp)
             lot = _SharedBudget(function, chip.shared_bytes)
             for loop in loops:
                 _relieve(loop, self.machine, lot)

@@ -46,7 +46,7 @@ from tilefw.simt.software_pipeline.plan import STAGES, Plan, PrefetchStorage, ca
 from tilefw.simt.software_pipeline.prefetch import AsyncCopies, LoadedRegisters, PrefetchedLoads, StagedStores, next_slot
 from tilefw.tile import types
 from tilefw.tile.dialect.shared_ops import WaitOp
-from tilefw.tile.nested_ops import nested_ops
+from tilefw.tile.nested_ops import nested_of
 from tilefw.tile.text.source_location import place_of
 
 _KINDS: dict[PrefetchStorage, type[PrefetchedLoads]] = {
@@ -87,7 +87,7 @@ class PipelineLoops(ModulePass):
             self._function(function)
 
     def _function(self, function: FuncOp) -> None:
-        loops = [op for op in nested_ops(function) if isinstance(op, ForOp) and candidates(op)]
+        loops = [loop for loop in nested_of(function, ForOp) if candidates(loop)]
         if not loops:
             return
         accesses = Accesses(self.machine, LaneFacts(function, self.machine))
@@ -127,7 +127,7 @@ def _without_roles(loop: ForOp, problem: str) -> Remark:
 
 def most_stages(module: ModuleOp, default: int) -> int:
     """The most stages that a loop with loads worth issuing early is wanted to have; 0 where there is no such loop."""
-    wanted = [stages_of(op, default) for op in nested_ops(module) if isinstance(op, ForOp) and candidates(op)]
+    wanted = [stages_of(loop, default) for loop in nested_of(module, ForOp) if candidates(loop)]
     return max(wanted, default=0)
 
 

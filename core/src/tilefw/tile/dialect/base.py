@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     FloatAttr,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     LocationAttr,
@@ -182,6 +183,12 @@ class TileOp(LeanOp):
 def integer_attr(value: int) -> IntegerAttr:
     """`value : i64`, made once."""
     return IntegerAttr(value, types.i64)
+
+
+@lru_cache(maxsize=4096)
+def count_attr(value: int) -> IntAttr:
+    """A number without a type, such as a line's, made once while it is asked for."""
+    return IntAttr(value)
 
 
 @cache

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.dialects.scf import ForOp, IfOp, YieldOp
 from xdsl.ir import Block, Operation, SSAValue
 
 _FUNCTION_PROPERTIES = frozenset({"sym_name", "function_type", "sym_visibility", "arg_attrs"})
@@ -16,6 +17,8 @@ _FUNCTION_PROPERTIES = frozenset({"sym_name", "function_type", "sym_visibility",
 
 def plainly_right(op: Operation, visible: Collection[SSAValue]) -> bool:
     """Whether nothing can be wrong with the op itself, where these values are visible; its regions are not looked into."""
+    if op.__class__ is YieldOp:
+        return _yield(op)
     glance = _GLANCES.get(op.__class__)
     return glance is not None and not (visible and op.regions) and not (op._operands or op.results or op._successors) and glance(op)
 
@@ -47,10 +50,17 @@ def _return(op: ReturnOp) -> bool:
     return nothing and not op.properties and not op.regions and op.next_op is None
 
 
+def _yield(op: Operation) -> bool:
+    """Whether it ends a loop or a branch: no more is asked of it, as these compare what they are handed."""
+    lone = not (op.results or op.regions or op.properties or op._successors) and op.next_op is None
+    return lone and op.parent_op().__class__ in _YIELDED_TO
+
+
 def _only_block(op: Operation) -> Block | None:
     if len(op.regions) != 1 or op.regions[0].first_block is not op.regions[0].last_block:
         return None
     return op.regions[0].first_block
 
 
+_YIELDED_TO = frozenset({ForOp, IfOp})
 _GLANCES: dict[type[Operation], Callable[..., bool]] = {ModuleOp: _module, FuncOp: _function, ReturnOp: _return}
