@@ -57,6 +57,16 @@ def test_what_goes_wrong_is_found(code: str, found: str) -> None:
     assert found in codes(run(code, [DATA, ZEROS])[1])
 
 
+@pytest.mark.parametrize(("second", "found"), [(7, set()), (8, {"TFW0804"})])
+def test_stores_of_two_waves_to_one_place_race_unless_their_bytes_are_equal(second: int, found: set[str]) -> None:
+    """Each of two waves fills memory of its own and has it stored; the second one's code lies, and so runs, behind the first's."""
+    fill = "and.b32 %r6, %r0, 31; add.u32 %r5, %r6, 7; setp.ge.u32 %p1, %r0, 32;\n" + f"@%p1 add.u32 %r5, %r6, {second};\n"
+    fill += "shl.b32 %r3, %r0, 2; add.u32 %r4, %r3, %r1; st.shared.u32 [%r4], %r5; setp.eq.u32 %p2, %r6, 0;\n"
+    store = STORE.replace("%r1", "%r4") + COMMIT + DONE.replace(".read", "")
+    body = fill + READY + "@%p1 bra second;\n" + store + "ret;\nsecond:\n" + store
+    assert codes(run(body.replace("@%p0", "@%p2"), [ZEROS, ZEROS], block=64)[1]) == found
+
+
 def test_the_source_is_read_late_so_that_overwriting_it_shows() -> None:
     (_, out), _ = run(FILL + READY + STORE + COMMIT + "bar.sync 0;\n" + FILL.replace("7", "90") + DONE, [DATA, ZEROS])
     assert np.array_equal(out, DATA + 90)

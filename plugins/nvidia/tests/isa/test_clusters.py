@@ -35,6 +35,17 @@ def test_memory_that_the_other_has_read_may_be_written_behind_a_meeting(compiled
         assert set(codes(run(body, [INPUT, OUT], 4, directives=TWO)[1])) == found
 
 
+@pytest.mark.parametrize("seed", [0, 5])
+def test_memory_that_both_have_read_may_be_written_behind_a_meeting_of_the_cluster(seed: int) -> None:
+    """Of four clusters: that others of the launch are strangers does not matter in shared memory."""
+    both = REMOTE + "ld.shared.u32 %r12, [%r4]; add.u32 %r5, %r5, %r12;\n"
+    again = "add.u32 %r12, %r12, 1; st.shared.u32 [%r4], %r12;\n"
+    for between, found in ((MEET, set()), ("", {"TFW0804"})):
+        body = RANK + PLACE + WRITE + MEET + both + between + again + MEET + KEEP
+        findings = run(body, [INPUT, np.zeros((8, 32), np.uint32)], 8, directives=TWO, seed=seed)[1]
+        assert set(codes(findings)) == found
+
+
 def test_without_the_first_meeting_they_race_and_without_the_second_memory_is_gone() -> None:
     assert "TFW0804" in codes(run(RANK + PLACE + WRITE + REMOTE + MEET + KEEP, [INPUT, OUT], 4, directives=TWO)[1])
     leave = "setp.eq.u32 %p2, %r6, 0;\n@%p2 ret;\nmov.u32 %r20, 0;\n" + "add.u32 %r20, %r20, 1;\n" * 3

@@ -41,6 +41,22 @@ def test_widening_is_exact_for_every_pattern(source: str) -> None:
     assert same(got, HALVES.view(NUMPY[source]).astype(np.float32)).all()
 
 
+@pytest.mark.parametrize(("source", "target"), [("f16", "bf16"), ("bf16", "f16")])
+def test_between_halves_no_mode_is_to_nearest(source: str, target: str) -> None:
+    text = f"cvt.{target}.{source} %h10, %h0; cvt.rn.{target}.{source} %h11, %h0;"
+    plain, rounded = run(text, [HALVES], [np.uint16] * 2, "sm_90")
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted = HALVES.view(NUMPY[source]).astype(np.float32).astype(NUMPY[target])
+    assert np.array_equal(plain, rounded) and same(plain.view(NUMPY[target]), wanted).all()
+
+
+@pytest.mark.parametrize(("mode", "meaning"), [("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil)])
+def test_bf16_is_rounded_to_integral_values(mode: str, meaning: np.ufunc) -> None:
+    (got,) = run(f"cvt.{mode}.bf16.bf16 %h10, %h0;", [HALVES], [np.uint16], "sm_90")
+    wanted = meaning(HALVES.view(NUMPY["bf16"]).astype(np.float32)).astype(NUMPY["bf16"])
+    assert same(got.view(NUMPY["bf16"]), wanted).all()
+
+
 @pytest.mark.parametrize("target", ["f16", "bf16"])
 def test_narrowing_rounds_to_nearest_even(target: str) -> None:
     values = floats()

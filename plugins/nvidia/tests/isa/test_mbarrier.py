@@ -94,12 +94,27 @@ def test_bytes_that_never_come_are_a_deadlock_with_their_number() -> None:
         ("@%p0 mbarrier.init.shared.b64 [%r2], 1;\nbar.sync 0;\nmbarrier.arrive.expect_tx.shared.b64 _, [%r2], 2000000;",
          "more arrivals or bytes"),
         (INIT.format(count=1) + WAIT.format(parity=2), "a parity is 0 or 1"),
+        (INIT.format(count=1) + WAIT.format(parity=-2), "a parity is 0 or 1"),
         (INIT.format(count=1) + "cp.async.mbarrier.arrive.shared.b64 [%r2+8];", "was not made yet"),
     ],
 )
 def test_misuse_is_a_finding(code: str, words: str) -> None:
     (found,) = run(code, [])[1]
     assert found.code == "TFW0824" and words in found.message
+
+
+def test_a_parity_may_be_a_predicate_whose_sign_is_extended() -> None:
+    """-1 waits for the phase of parity 1, which is over as the first phase begins."""
+    body = INIT.format(count=1) + WAIT.format(parity=-1) + INDEX + "st.global.u32 [%d1], %r0;\n"
+    (_, out), findings = run(body, [np.zeros(4), np.zeros(32, np.uint32)])
+    assert findings == () and out.tolist() == list(range(32))
+
+
+def test_barriers_of_a_ring_that_a_short_loop_does_not_reach_are_no_finding() -> None:
+    make = "@%p0 mbarrier.init.shared.b64 [%r20], 1;\n"
+    ring = "mov.u32 %r20, %r2; mov.u32 %r21, 0;\nnext:\n" + make
+    ring += "add.u32 %r20, %r20, 8; add.u32 %r21, %r21, 1; setp.lt.u32 %p1, %r21, 4;\n@%p1 bra next;\nbar.sync 0;\n"
+    assert run(ring + "@%p0 mbarrier.arrive.shared.b64 _, [%r2];\n".replace("_,", "%d8,") + WAIT.format(parity=0), [])[1] == ()
 
 
 def test_a_writer_need_know_of_the_readers_alone() -> None:

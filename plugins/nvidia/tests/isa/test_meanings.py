@@ -262,6 +262,29 @@ def test_f32_arithmetic_is_ieee(opcode: str, meaning: np.ufunc, flush: bool) -> 
     assert equal(got, wanted)
 
 
+@pytest.mark.parametrize("opcode", ["min", "max"])
+@pytest.mark.parametrize("nan", [False, True])
+def test_extremes_of_magnitudes_have_the_sign_of_the_product(opcode: str, nan: bool) -> None:
+    a, b = floats(11), floats(12)
+    text = f"{opcode}{'.NaN' if nan else ''}.xorsign.abs.f32 %r10, %r0, %r1;"
+    (got,) = run(text, [a, b], [np.float32], target="sm_86")
+    of = {("min", True): np.minimum, ("min", False): np.fmin, ("max", True): np.maximum, ("max", False): np.fmax}[opcode, nan]
+    assert equal(got, np.copysign(of(np.abs(a), np.abs(b)), np.where(np.signbit(a) ^ np.signbit(b), -1, 1).astype(np.float32)))
+
+
+@pytest.mark.parametrize("opcode", ["min", "max"])
+def test_extremes_of_packed_integers_and_those_above_zero(opcode: str) -> None:
+    a, b = words(21), words(22)
+    of = getattr(np, f"{opcode}imum")
+    packed, signed, relu = run(
+        f"{opcode}.u16x2 %r10, %r0, %r1; {opcode}.s16x2 %r11, %r0, %r1; {opcode}.relu.s32 %r12, %r0, %r1;", [a, b],
+        [np.uint32] * 3, target="sm_90",
+    )
+    assert np.array_equal(packed.view(np.uint16), of(a.view(np.uint16), b.view(np.uint16)))
+    assert np.array_equal(signed.view(np.int16), of(a.view(np.int16), b.view(np.int16)))
+    assert np.array_equal(relu.view(np.int32), np.maximum(of(a.view(np.int32), b.view(np.int32)), 0))
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_fma_rounds_once() -> None:
     """f32: the product is exact in f64, and so is the sum to far below f32's last place except at double-rounding ties, which

@@ -45,10 +45,11 @@ VERSIONS: tuple[Version, ...] = (
 
 
 def samples(seed: int) -> list[tuple[Form, str, str]]:
-    """(form, opcode, instruction): some opcodes of every form but brx.idx, which needs a table beside it."""
-    rng = random.Random(seed)
+    """(form, opcode, instruction): some opcodes of every form but brx.idx, which needs a table beside it. Those of one form stay
+    where others come and go."""
     chosen: list[tuple[Form, str, str]] = []
     for form in forms():
+        rng = random.Random(f"{seed} {form.pattern} {form.modifiers}")
         opcodes = list(form.opcodes()) if form.base != "brx" else []
         for opcode in rng.sample(opcodes, min(A_FORM, len(opcodes))):
             modifiers = form.match(opcode.split(".")[1:])

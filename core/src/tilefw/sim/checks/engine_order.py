@@ -18,7 +18,7 @@ from tilefw.sim.engine.batch import Batch
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
 from tilefw.sim.memory.engine_copies import EngineCopy
-from tilefw.sim.memory.regions import Region, common_alignment
+from tilefw.sim.memory.regions import Region, common_alignment, gather, same_bytes
 from tilefw.sim.report import first_true
 from tilefw.sim.tracking.events import KIND_SHIFT
 from tilefw.sim.tracking.last_accesses import LastAccesses
@@ -172,6 +172,7 @@ class EngineOrder(Check):
                 self._check_views(lanes, places, granules.reshape(-1), "reads" if kind == "read" else "writes over")
             bad, other = self._conflicts_with_writer(lanes, places, granules, mine, False)
             if kind == "write":
+                bad &= ~_stand_there(copy, places.granule)
                 reading = self._conflicts_with_readers(lanes, places, granules, mine)
                 other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
                 bad |= reading
@@ -323,6 +324,14 @@ class EngineOrder(Check):
         assert piece.lanes is not None
         shape = lanes.frame.shape
         return np.broadcast_to(lanes.frame.group, shape)[piece.lanes], np.broadcast_to(lanes.frame.wave, shape)[piece.lanes]
+
+
+def _stand_there(copy: EngineCopy, granule: int) -> Array:
+    """Of the granules that a copy writes, those that hold its source's bytes already: nobody sees who wrote them."""
+    if copy.reduction is not None or copy.filling:
+        return np.zeros((1, 1), dtype=np.bool_)
+    values = gather(copy.source, copy.read_from, copy.size)
+    return same_bytes(copy.destination, copy.written, values, copy.size, granule)
 
 
 def join_clocks(into: Knowledge, other: Knowledge, but: int | None = None) -> None:

@@ -4,8 +4,8 @@ Order comes from barriers (vector clocks per workgroup: a barrier joins the cloc
 release/acquire pairs of atomics and fences on one address; of these those of the workgroup's scope order no other workgroup.
 Between waves of one workgroup they are each wave's (within_workgroups.py); between workgroups they are kept per workgroup: a
 receiving workgroup is taken to know at once what one of its waves has acquired, so some races are missed. What several workgroups
-have read is ordered before a store when its workgroup has acquired from all of the launch: there a race may be reported that is
-none. An access to shared memory that an event finishes
+have read is ordered before a store when its workgroup has acquired from all of the launch, or of its cluster where that is the
+cluster's shared memory: there a race may be reported that is none. An access to shared memory that an event finishes
 is ordered by a barrier only when its wave has waited for the event before it. Lanes of one wave never race: within an
 instruction the highest lane wins, between instructions the wave's own order holds. Stores of equal bytes do not race. A place
 keeps its last writer and its readers since, as one wave, several waves of one workgroup, or several workgroups.
@@ -30,7 +30,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, AccessKind, Piece
 from tilefw.sim.memory.copies import Copy
-from tilefw.sim.memory.regions import Region, common_alignment, gather
+from tilefw.sim.memory.regions import Region, common_alignment, same_bytes
 from tilefw.sim.memory.spaces import owners_of
 from tilefw.sim.program import Instruction
 from tilefw.sim.report import first_true
@@ -150,8 +150,8 @@ class Races(Synchronisation, EngineOrder):
         if kind != "read":
             reading = self._conflicts_with_readers(lanes, places, granules, me)
             if values is not None:
-                same = self._same_bytes(lanes.frame, piece, values, size, places.granule)
-                bad &= ~same
+                index = piece.offsets(lanes.frame.shape)
+                bad &= ~same_bytes(piece.region, index, values.reshape(-1), size, places.granule)
             other = np.where(reading & ~bad, -1 - places.read_site[granules], other)
             bad |= reading
         site = lanes.instruction.index
@@ -303,15 +303,21 @@ class Races(Synchronisation, EngineOrder):
                 result[place] = self._knows(int(batch.workgroups[slot[place]]), int(group[place]), waves, int(clock[place]))
             if (of_all := asked & (actor == SEVERAL_GROUPS)).any():
                 acting = list(zip(slot[of_all].tolist(), wave[of_all].tolist(), strict=True))
-                least = {one: self._least_known(batch, *one) for one in dict.fromkeys(acting)}
+                near = read is not None and read[0] is batch.memory.region("shared").races
+                least = {one: self._least_known(batch, *one, near) for one in dict.fromkeys(acting)}
                 result[of_all] = np.array([least[one] for one in acting]) >= clock[of_all]
         return result
 
-    def _least_known(self, batch: Batch, slot: int, wave: int) -> int:
-        """The clock that a wave knows all others of the launch to have reached: whichever they are that have read a place."""
-        mine = int(batch.workgroups[slot])
-        others = [clocks for group, clocks in self._known.get(mine, {}).items() if group != mine]
-        if len(others) < self.launch.geometry.workgroups - 1:
+    def _least_known(self, batch: Batch, slot: int, wave: int, near: bool) -> int:
+        """The clock that a wave knows all others to have reached, of its cluster (`near`: its shared memory is what they have read)
+        or of the launch: whichever they are that have read a place."""
+        mine, geometry = int(batch.workgroups[slot]), self.launch.geometry
+        members = geometry.cluster_workgroups if near else geometry.workgroups
+        first = slot // members * members
+        cluster = set(batch.workgroups[first : first + members].tolist()) if near else None
+        known = self._known.get(mine, {}).items()
+        others = [clocks for group, clocks in known if group != mine and (cluster is None or group in cluster)]
+        if len(others) < members - 1:
             return -1
         return min(int(clocks.min()) for clocks in (*others, np.delete(batch.clocks[slot, wave], wave)) if clocks.size)
 
@@ -325,13 +331,6 @@ class Races(Synchronisation, EngineOrder):
         if self._settled:
             known |= batch.events.settled(clocks, slots, mine, others, np.zeros(readers.shape, dtype=np.bool_))
         return (known | ~readers).all(axis=1)
-
-    def _same_bytes(self, frame: Frame, piece: Piece, values: Array, size: int, granule: int) -> Array:
-        values = values.reshape(-1)
-        index = piece.offsets(frame.shape)
-        now = gather(piece.region, np.ascontiguousarray(index), size)
-        same = np.ascontiguousarray(now)[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
-        return same.reshape(len(values), -1, granule).all(axis=2)
 
     def _note_write(
         self, places: LastAccesses, granules: Array, me: Actor, site: int, strong: bool, turns: Array | None = None

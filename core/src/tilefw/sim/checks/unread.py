@@ -4,9 +4,9 @@ A store that nobody reads is legal, and compilers make such stores: the last wav
 fills again. What is read in part is almost always the shadow of a mistake elsewhere: a load at a wrong address reads some
 bytes twice and leaves others. So a store is told of only where the same wave's stores by the same instruction are read as well.
 It is looked for when races are, at their cost. Bytes that an asynchronous copy fills with zeros beyond its source do not count:
-pipelines prefetch past their end that way. Neither do zeros that are stored: descriptors begin as zeros. It is not looked for on
-chips whose code masks lanes itself: compilers move a load under the mask where its value is needed there, and leave the rest of
-what was stored unread. """
+pipelines prefetch past their end that way. Neither do zeros that are stored: descriptors begin as zeros. Nor do barriers that are
+made: a loop of few rounds does not come to all of its ring's. It is not looked for on chips whose code masks lanes itself:
+compilers move a load under the mask where its value is needed there, and leave the rest of what was stored unread. """
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tilefw.sim.engine.state import LaunchState
 from tilefw.sim.floats import Array
 from tilefw.sim.memory.access import Access, Piece
 from tilefw.sim.memory.copies import Copy
+from tilefw.sim.memory.counting_barriers import BYTES
 from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region, common_alignment
 from tilefw.sim.program import Instruction
@@ -63,6 +64,9 @@ class Unread(Check):
         for piece in access.pieces:
             if piece.region is record.region:
                 record.access(lanes, piece, access.size, access.kind, access.values)
+
+    def barrier_made(self, lanes: NumpyLanes, piece: Piece) -> None:
+        self._records[id(lanes.batch)].engine(np.zeros(0, dtype=np.int64), piece.index, BYTES)
 
     def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
         record = self._records[id(lanes.batch)]
@@ -146,7 +150,7 @@ class _Record:
             self._writers[granules] = 0
 
     def engine(self, read: Array, written: Array, size: int) -> None:
-        """An engine reads and writes at these offsets."""
+        """An engine reads and writes at these offsets, and nobody need read what it writes."""
         if len(read):
             self._mark_read(self._granules(read, size))
         if len(written):

@@ -109,6 +109,13 @@ def gather_poison(region: Region, index: Array, width: int) -> Array:
     return _take(region.poison_view, index, width)
 
 
+def same_bytes(region: Region, index: Array, values: Array, width: int, granule: int) -> Array:
+    """Of elements of `width` bytes at byte offsets, flat, by granule of so many bytes whether these values stand there already."""
+    now = np.ascontiguousarray(gather(region, np.ascontiguousarray(index), width))
+    same = now[..., None].view(np.uint8) == np.ascontiguousarray(values)[..., None].view(np.uint8)
+    return same.reshape(len(values), -1, granule).all(axis=2)
+
+
 def common_alignment(index: Array, width: int) -> int:
     """The largest power of two up to `width` of which all offsets are multiples."""
     together = int(np.bitwise_or.reduce(index, axis=None)) | width

@@ -93,7 +93,8 @@ class Form:
     """One line of the manual's syntax with its meaning.
 
     Chips from `since` on have it, up to and without `until` (0: for ever); `only`, where it is not empty, names the targets
-    (their names end in `a`) that alone have it. `needs` raises version and `since` for single modifiers; `refuse` says why a
+    (their names end in `a`) that alone have it. `needs` raises version and `since` for modifiers, or for several that
+    stand together (with spaces between them); `refuse` says why a
     combination of allowed modifiers is none ("" when it is one). `of_chip`: the meaning depends on the chip, which `build` takes
     as well. `counts`: by name, how many registers a vector has. `asynchrony` gives further facts of `tilefw.api.sim.Instruction`,
     for the modifiers and the bound sources: what goes on beside the warp.
@@ -148,9 +149,9 @@ class Form:
     def requires(self, words: list[str]) -> tuple[Version, int]:
         """The lowest `.version` and the number of the first chip for these modifiers."""
         version, since = self.version, self.since
-        for word in words:
-            if word in self.needs:
-                version, since = max(version, self.needs[word][0]), max(since, self.needs[word][1])
+        for together, (least, first) in self.needs.items():
+            if all(word in words for word in together.split()):
+                version, since = max(version, least), max(since, first)
         return version, since
 
     def opcodes(self) -> Iterator[str]:

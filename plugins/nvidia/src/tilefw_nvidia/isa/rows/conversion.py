@@ -229,17 +229,25 @@ def bytes_to_halves(m):
     return lambda lanes, a: lanes.join([lanes.fconvert(x, fmt, "f16", "rn", False, "", bool(m.relu)) for x in lanes.split(a, 8)])
 
 
-def _bf16_other(m):
-    if "bf16" not in (m.dtype, m.atype) or {m.dtype, m.atype} in ({"bf16", "f32"},):
+def _between_halves(m):
+    if m.dtype == m.atype:
+        return "the types are equal"
+    if "bf16" not in (m.dtype, m.atype):
         return "another form has this"
-    return ""
+    return "" if m.rnd or m.atype != "f64" else "narrowing needs a rounding mode"
 
 
-@form("cvt.rnd.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="bf16 f16", atype="bf16 f16 f64", **FACTS,
-      ptx="7.8", since=90, refuse=lambda m: _bf16_other(m) or ("the types are equal" if m.dtype == m.atype else ""))
+@form("cvt{.rnd}.dtype.atype d:dtype^, a:atype^", rnd=ROUNDING, dtype="bf16 f16", atype="bf16 f16 f64", **FACTS,
+      ptx="7.8", since=90, refuse=_between_halves)
 def bf16_and_others(m):
-    """Between bf16 and f16 or f64, rounded once."""
+    """Between bf16 and f16 or f64, rounded once: between the two halves to nearest where no mode is written, as ptxas has it."""
     return _convert(m)
+
+
+@form("cvt{.irnd}.bf16.bf16 d:bf16^, a:bf16^", irnd=INTEGRAL, ptx="7.8", since=90, **FACTS)
+def bf16_to_integral(m):
+    """Rounded to an integral value, or the same."""
+    return lambda lanes, x: lanes.fround(x, "bf16", m.irnd[:2]) if m.irnd else x
 
 
 @form("cvt.f64.bf16 d:f64^, a:bf16^", ptx="7.8", since=90, **FACTS)

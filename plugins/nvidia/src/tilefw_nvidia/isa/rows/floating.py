@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.model import Chapter
+from tilefw_nvidia.isa.model import Chapter, Facts
 
 CHAPTER = Chapter()
 form = CHAPTER.form
@@ -106,22 +106,43 @@ def neg_f64(m):
     return lambda lanes, a: lanes.fneg(a, "f64")
 
 
-def _minimum(m):
-    """The smaller; the number wins over NaN, or NaN with .NaN."""
-    fmt = m.type_of().format
-    return lambda lanes, a, b: lanes.fmin(a, b, fmt, bool(m.NaN), bool(m.ftz))
+def extreme(primitive: str, kind: str, nan: bool, ftz: bool, xorsign: bool):
+    """The smaller or larger of two numbers of a format, by the name of the lanes' primitive; with `.xorsign.abs` that of the
+    magnitudes, with the product's sign unless it is NaN."""
+    bits = 64 if kind == "f64" else 32 if kind == "f32" else 16
+    sign = 1 << (bits - 1)
+
+    def plain(lanes, a, b):
+        return getattr(lanes, primitive)(a, b, kind, nan, ftz)
+
+    def signed(lanes, a, b):
+        size = plain(lanes, lanes.fabs(a, kind), lanes.fabs(b, kind))
+        result = lanes.or_(size, lanes.and_(lanes.xor(a, b), lanes.const(sign, bits)))
+        return lanes.select(lanes.fclass(size, "notanumber", kind), size, result)
+
+    return signed if xorsign else plain
 
 
-def _maximum(m):
-    """The larger; the number wins over NaN, or NaN with .NaN."""
-    fmt = m.type_of().format
-    return lambda lanes, a, b: lanes.fmax(a, b, fmt, bool(m.NaN), bool(m.ftz))
+def signs_and_magnitudes(m):
+    """Neither stands alone."""
+    return "" if bool(m.xorsign) == bool(m.abs) else ".xorsign and .abs stand together"
 
 
-for _name, _build in (("min", _minimum), ("max", _maximum)):
+def _extreme(primitive: str):
+    def build(m):
+        """The smaller or larger; the number wins over NaN, or NaN with .NaN."""
+        return extreme(primitive, m.type_of().format, bool(m.NaN), bool(m.ftz), bool(m.xorsign))
+
+    return build
+
+
+EXTREMES: Facts = dict(needs={"NaN": ("7.0", 80), "xorsign": ("7.2", 86)}, refuse=signs_and_magnitudes)
+for _name in ("min", "max"):
     _section = f"{SECTION}: {_name}"
-    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type="f32", unit="alu", section=_section, needs={"NaN": ("7.0", 80)})(_build)
-    form(f"{_name}.type d, a, b", type="f64", unit="fp64", section=_section, since=13)(_build)
+    form(f"{_name}{{.ftz}}{{.NaN}}{{.xorsign}}{{.abs}}.type d, a, b", type="f32", unit="alu", section=_section, **EXTREMES)(
+        _extreme(f"f{_name}")
+    )
+    form(f"{_name}.type d, a, b", type="f64", unit="fp64", section=_section, since=13)(_extreme(f"f{_name}"))
 
 
 @form("copysign.type d, a, b", type="f32 f64", unit="alu", section=f"{SECTION}: copysign", ptx="2.0", since=20)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.model import Chapter
+from tilefw_nvidia.isa.model import Chapter, Facts
+from tilefw_nvidia.isa.rows.floating import EXTREMES, extreme
 from tilefw_nvidia.isa.rows.packed import elementwise
 
 CHAPTER = Chapter()
@@ -64,16 +65,13 @@ for _name, _primitive, _ptx in (("neg", "fneg", "6.0"), ("abs", "fabs", "6.5")):
 def _extreme(primitive: str):
     def build(m):
         """The smaller or larger, in each element; the number wins over NaN, or NaN with .NaN."""
-        kind, ftz, nan = m.type_of(), bool(m.ftz), bool(m.NaN)
-        return elementwise(lambda lanes, a, b: getattr(lanes, primitive)(a, b, kind.format, nan, ftz), kind.lanes > 1)
+        kind = m.type_of()
+        return elementwise(extreme(primitive, kind.format, bool(m.NaN), bool(m.ftz), bool(m.xorsign)), kind.lanes > 1)
 
     return build
 
 
 for _name in ("min", "max"):
-    form(f"{_name}{{.ftz}}{{.NaN}}.type d, a, b", type=F16, unit="alu", section=f"{SECTION}: {_name}", ptx="7.0", since=80)(
-        _extreme(f"f{_name}")
-    )
-    form(f"{_name}{{.NaN}}.type d, a, b", type=BF16, unit="alu", section=f"{SECTION}: {_name}", ptx="7.0", since=80)(
-        _extreme(f"f{_name}")
-    )
+    _facts: Facts = EXTREMES | {"unit": "alu", "section": f"{SECTION}: {_name}", "ptx": "7.0", "since": 80}
+    form(f"{_name}{{.ftz}}{{.NaN}}{{.xorsign}}{{.abs}}.type d, a, b", type=F16, **_facts)(_extreme(f"f{_name}"))
+    form(f"{_name}{{.NaN}}{{.xorsign}}{{.abs}}.type d, a, b", type=BF16, **_facts)(_extreme(f"f{_name}"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilefw_nvidia.isa.model import Chapter
+from tilefw_nvidia.isa.model import Chapter, Facts
+from tilefw_nvidia.isa.rows.packed import elementwise
 
 CHAPTER = Chapter()
 form = CHAPTER.form
@@ -28,7 +29,7 @@ def add_saturating(m):
 @form("add.type d, a, b", type="u16x2 s16x2", unit="alu", section="Integer Arithmetic: add", ptx="8.0", since=90)
 def add_halves(m):
     """d = a + b in each half."""
-    return lambda lanes, a, b: lanes.join([lanes.add(x, y) for x, y in zip(lanes.split(a, 16), lanes.split(b, 16), strict=True)])
+    return elementwise(lambda lanes, a, b: lanes.add(a, b), packed=True)
 
 
 @form("sub.type d, a, b", type=INTEGERS, unit="alu", section="Integer Arithmetic: sub")
@@ -150,18 +151,25 @@ def neg(m):
     return lambda lanes, a: lanes.neg(a)
 
 
-@form("min.type d, a, b", type=INTEGERS, unit="alu", section="Integer Arithmetic: min")
-def minimum(m):
-    """The smaller."""
-    signed = m.type_of().signed
-    return lambda lanes, a, b: lanes.min(a, b, signed)
+def _extreme(name: str):
+    def build(m):
+        """The smaller or larger, in each element; `.relu` clamps negative results to 0."""
+        kind = m.type_of()
+
+        def one(lanes, a, b):
+            result = getattr(lanes, name)(a, b, kind.signed)
+            return lanes.max(result, lanes.const(0, kind.bits // kind.lanes), True) if m.relu else result
+
+        return elementwise(one, kind.lanes > 1)
+
+    return build
 
 
-@form("max.type d, a, b", type=INTEGERS, unit="alu", section="Integer Arithmetic: max")
-def maximum(m):
-    """The larger."""
-    signed = m.type_of().signed
-    return lambda lanes, a, b: lanes.max(a, b, signed)
+for _name in ("min", "max"):
+    _facts: Facts = dict(unit="alu", section=f"Integer Arithmetic: {_name}")
+    form(f"{_name}.type d, a, b", type=INTEGERS, **_facts)(_extreme(_name))
+    form(f"{_name}.type d, a, b", type="u16x2 s16x2", ptx="8.0", since=90, **_facts)(_extreme(_name))
+    form(f"{_name}.relu.type d, a, b", type="s16x2 s32", ptx="8.0", since=90, **_facts)(_extreme(_name))
 
 
 @form("sad.type d, a, b, c", type=INTEGERS, unit="alu", section="Integer Arithmetic: sad")

@@ -107,10 +107,13 @@ for _name, _drop in (("arrive", False), ("arrive_drop", True)):
 
 def _wait(by: str):
     def build(m):
-        """Wait until the phase of that state, or of that parity, is over."""
+        """Wait until the phase of that state, or of that parity, is over. A parity is 0 or 1; Triton's roles write one as a
+        predicate whose sign is extended, and ptxas (12.9, 13.0) shifts all but the lowest bit out: all ones are 1 too."""
         space, order, scope = shared_space(m), m.sem or "acquire", SCOPE[m.scope or "cta"]
 
         def meaning(lanes, address, phase, *limit):
+            if by == "parity":
+                phase = lanes.min(phase, lanes.neg(phase), False)
             return lanes.barrier_passed(space, address, phase, by, order=order, scope=scope)
 
         return meaning, Await()

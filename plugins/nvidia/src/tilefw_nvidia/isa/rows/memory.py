@@ -32,6 +32,7 @@ NEEDS = {
     "param::entry": ("8.3", 10),
     "param::func": ("8.3", 10),
     "b128": ("8.3", 70),
+    "sys b128": ("8.4", 70),
     "cluster": ("7.8", 90),
 }
 
@@ -95,6 +96,8 @@ def _ordered(m: Modifiers) -> str:
 def _hinted(m: Modifiers) -> str:
     if m.cop and m.evict:
         return "a cache operator and an eviction priority exclude each other"
+    if m.cop and m.space == "param::func":  # ptxas (12.9) ends with a segmentation fault
+        return "no cache holds what a call passes"
     return _hint_rule(m)
 
 
