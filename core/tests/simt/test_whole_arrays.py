@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from library_on_chips import check, lowered
 from made_up import ENGINE, FOURS
+from xdsl.dialects.func import FuncOp
 from xdsl.dialects.scf import ForOp
 
 import tilefw
@@ -21,6 +23,7 @@ from tilefw.simt.description import LaneMachine
 from tilefw.simt.passes import lane_passes
 from tilefw.simt.software_pipeline.walked_block import walked_block
 from tilefw.simt.software_pipeline.whole_arrays import WholeArrays
+from tilefw.testing.lane_interpreter import run
 from tilefw.tile.dialect.block_ops import LoadBlockOp
 from tilefw.tile.dialect.kernel_info import argument_attributes, hidden_of, is_argument
 from tilefw.tile.dialect.memory_ops import LoadOp
@@ -80,6 +83,10 @@ def walk(a, b, out, m, k, row, begin, KIND: tl.constexpr, B: tl.constexpr):
     if KIND == "stored to by assembly":
         tl.inline_asm_elementwise("st.global.b32 [$1], 0; mov.b32 $0, 0;", "=r,l", [a + terms], tl.int32, is_pure=False, pack=1)
     places = rows % m if KIND != "no wrap" else rows
+    if KIND == "another row":
+        places = tl.where(rows < m, rows, 0)
+    if KIND == "another comparison":
+        places = tl.where(rows <= m, rows, 0)
     a_ptrs = a + places[:, None] * row + terms[None, :]
     b_ptrs = b + columns[None, :] * row + terms[:, None]
     total = tl.zeros((B, B), tl.float32)
@@ -106,7 +113,7 @@ def blocks_of_arguments(kind: str) -> int:
     return sum(isinstance(op, LoadBlockOp) and is_argument(op.base) for op in nested_ops(module))
 
 
-@pytest.mark.parametrize("kind", ["as it should be", "no wrap"])
+@pytest.mark.parametrize("kind", ["as it should be", "no wrap", "another row"])
 def test_blocks_are_told_from_the_beginning_of_their_arrays(kind: str) -> None:
     assert blocks_of_arguments(kind) == 2
 
@@ -115,6 +122,7 @@ def test_blocks_are_told_from_the_beginning_of_their_arrays(kind: str) -> None:
     "kind",
     [
         "all rows stored", "a row more", "summed rows", "another filling", "uneven steps", "another mask", "stored to by assembly",
+        "another comparison",
     ],
 )
 def test_rows_that_somebody_reads_steps_that_differ_and_arrays_that_change_stay_with_lanes(kind: str) -> None:
@@ -191,3 +199,57 @@ def test_a_mask_of_offsets_of_another_access_which_may_wrap_is_no_end_of_an_arra
     (loop,) = [op for op in nested_ops(module) if isinstance(op, ForOp)]
     masked = next(op for op in nested_ops(loop) if isinstance(op, LoadOp | LoadBlockOp))
     assert (walked_block(masked, loop, offset_arithmetic(module), IntegerRanges(module)) is not None) is own
+
+
+@tilefw.jit
+def in_groups(a, b, out, m, k, row, begin, KIND: tl.constexpr, B: tl.constexpr):
+    """out = a @ b.T, tile after tile, in the order of groups of rows."""
+    down, across = tl.cdiv(m, B), tl.cdiv(m, B)
+    for tile in range(tl.program_id(0), begin if KIND == "another end" else down * across, 2):
+        first = tile // ((4 if KIND == "other groups" else 2) * across) * 2
+        left = tl.minimum(down - first, 2)
+        rows = (first + tile % (2 * across) % left) * B + tl.arange(0, B)
+        columns = tile % (2 * across) // left * B + tl.arange(0, B)
+        y, x = rows, columns
+        if KIND == "others beyond the end":
+            y, x = tl.where(rows < m, rows, 0), tl.where(columns < m, columns, 0)
+        total = tl.zeros((B, B), tl.float32)
+        for step in range(0, tl.cdiv(k, B)):
+            terms = step * B + tl.arange(0, B)
+            a_mask, b_mask = terms[None, :] < k, terms[:, None] < k
+            if KIND != "others beyond the end":
+                a_mask, b_mask = a_mask & (y[:, None] < m), b_mask & (x[None, :] < m)
+            left_factor = tl.load(a + y[:, None] * row + terms[None, :], mask=a_mask, other=0.0)
+            total += tl.dot(left_factor, tl.load(b + x[None, :] * row + terms[:, None], mask=b_mask, other=0.0))
+        within = (rows[:, None] < m) & (columns[None, :] < m)
+        tl.store(out + rows[:, None] * m + columns[None, :], total, mask=within)
+
+
+def grouped_lanes(kind: str) -> tuple[Any, LaneMachine]:
+    module, machine = build_module(in_groups, SIGNATURE, {"KIND": kind, "B": 32}), LaneMachine(ENGINE, 4, disjoint=True)
+    PassManager([*default_passes(), *lane_passes(machine, 3, verify=True)]).run(module)
+    (function,) = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    return function, machine
+
+
+@pytest.mark.parametrize("kind", ["masked", "others beyond the end"])
+def test_tiles_of_a_persistent_loop_in_groups_of_rows_come_by_the_engine(kind: str) -> None:
+    """None begins before its array where no size is negative, which the launch sees to."""
+    function, machine = grouped_lanes(kind)
+    kinds = {type(op) for op in nested_ops(function)} & {lane.BulkCopyOp, lane.CopyAsyncOp}
+    assert kinds == {lane.BulkCopyOp}
+    recipes = [CopyDescriptor.of(hidden_of(argument_attributes(function, i))) for i in range(len(function.body.block.args))]
+    assert [recipe.divisors for recipe in recipes if recipe is not None and recipe.base == 1] == [(3,)]
+    m, k = 80, 72
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal((m, k)).astype(np.float16) for _ in range(2))
+    out = np.zeros((m, m), np.float32)
+    run(function, [a, b, out, m, k, k, 0], (2, 1, 1), machine)
+    np.testing.assert_allclose(out, a.astype("f4") @ b.astype("f4").T, atol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["another end", "other groups"])
+def test_where_groups_are_not_those_of_the_loop_lanes_copy(kind: str) -> None:
+    """A place behind the last group would make the number of rows that are left negative, and so its columns."""
+    kinds = {type(op) for op in nested_ops(grouped_lanes(kind)[0])} & {lane.BulkCopyOp, lane.CopyAsyncOp}
+    assert lane.CopyAsyncOp in kinds

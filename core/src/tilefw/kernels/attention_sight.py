@@ -11,11 +11,12 @@ from tilefw.kernels.spec import Parameters
 @tilefw.jit
 def keys_in_sight(first, past, keys, CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """(full, end) for the BLOCK_M queries from `first` on: each sees all of the first `full` keys, whole blocks of them, and none
-    sees a key from `end` on. `past` is how many keys more than queries there are: causal masks are aligned at the ends."""
+    sees a key from `end` on. `past` is how many keys more than queries there are: causal masks are aligned at the ends. `full` is
+    said not to be negative, so that engines may fetch all blocks: what they read before an array is zeros."""
     full = keys // BLOCK_N * BLOCK_N
     end = keys
     if CAUSAL:
-        full = min(full, (first + past + 1) // BLOCK_N * BLOCK_N)
+        full = max(min(full, (first + past + 1) // BLOCK_N * BLOCK_N), 0)
         end = min(end, first + BLOCK_M + past)
     return full, end
 

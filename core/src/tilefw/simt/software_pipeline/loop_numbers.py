@@ -16,6 +16,7 @@ from tilefw.tile.dialect.kernel_info import is_argument
 from tilefw.tile.nested_ops import nested_ops
 
 _MIXING = frozenset({"addi", "subi", "muli"})
+_GROWING = frozenset({"exts", "addi", "muli", "divs", "mins"})  # of what is 0 or more
 
 
 class LoopAnalysis(AffineAnalysis):
@@ -107,14 +108,20 @@ class Signs:
                 return any(map(self.upwards, op.operands))
             case "addi" | "muli" | "mins":
                 return all(map(self.upwards, op.operands))
+            case "subi":
+                sizes = _sizes_of_groups(first, others[0])
+                return sizes is not None and all(map(self._divides, sizes))
             case _:
                 return False
 
     def _divides(self, divisor: SSAValue) -> bool:
-        if not is_argument(divisor):
-            return self.upwards(divisor)
-        self.divisors.add(divisor)
-        return True
+        """Whether a divisor is, where arguments are that it is computed of."""
+        if is_argument(divisor):
+            self.divisors.add(divisor)
+            return True
+        op = divisor.owner
+        known = self.upwards(divisor)
+        return known or (isinstance(op, ElementwiseOp) and op.row.name in _GROWING and all(map(self._divides, op.operands)))
 
     def _carried(self, loop: ForOp, index: int) -> bool:
         """What a loop carries begins so, and does not fall below where it was not before."""
@@ -126,6 +133,37 @@ class Signs:
         stays = self.upwards(last.operands[index])
         self._known.discard(argument)
         return stays
+
+
+def _sizes_of_groups(rows: SSAValue, before: SSAValue) -> tuple[SSAValue, ...] | None:
+    """Rows, columns and rows of a group, where so many rows lie `before` the group that the place `i` of a loop is in:
+
+        for i in range(…, rows * columns):    rows - i // (group * columns) * group
+
+    Where none of the three is below 0 that is above 0, for all places of the loop are before its end."""
+    scaled = _factors(before)
+    for whole, group in (scaled, scaled[::-1]) if scaled else ():
+        division = whole.owner
+        if not isinstance(division, ElementwiseOp) or division.row.name != "divs":
+            continue
+        place, parts = division.operands[0], _factors(division.operands[1])
+        loop = place.block.parent_op() if isinstance(place, BlockArgument) else None
+        if parts is None or not isinstance(loop, ForOp) or place is not loop.body.block.args[0]:
+            continue
+        for one, columns in (parts, parts[::-1]):
+            if _same(one, group) and _factors(loop.ub) in ((rows, columns), (columns, rows)):
+                return rows, columns, group
+    return None
+
+
+def _factors(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+    op = value.owner
+    return (op.operands[0], op.operands[1]) if isinstance(op, ElementwiseOp) and op.row.name == "muli" else None
+
+
+def _same(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two scalars are one, or one literal."""
+    return one is other or (constant_of(one) is not None and constant_of(one) == constant_of(other))
 
 
 def _is_rounded_down(value: SSAValue, end: SSAValue) -> bool:

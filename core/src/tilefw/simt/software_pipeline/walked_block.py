@@ -2,8 +2,9 @@
 
     a_ptr + rows * stride + step * 64      # row `rows`, column `step * 64`, where a pointer moves on by 64 each time
 
-Rows whose index wraps around at the array's end (`rows % M`) are those before the end, where nobody reads the others: what is
-divided is taken for not negative, as it is for runs of such indices (`passes/axis_info.py`).
+Rows whose index wraps around at the array's end (`rows % M`) or is another one beyond it (`tl.where(rows < M, rows, 0)`) are those
+before the end, where nobody reads the others: what is divided is taken for not negative, as it is for runs of such indices
+(`passes/axis_info.py`).
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ class _Dim:
 
 @dataclass(frozen=True)
 class _Wrapped:
-    """A tile of indices that wraps around: `begin` + 0, 1, … modulo `limit`, made by an op whose result stands for it in forms."""
+    """A tile of indices `begin` + 0, 1, … that are others from `limit` on, made by an op whose result stands for it in forms;
+    `lower`: none is taken for negative."""
 
     result: SSAValue
     begin: Poly
     limit: Poly
+    lower: bool
 
 
 def walked_block(load: Load, loop: ForOp, offset_ops: set[Operation], ranges: IntegerRanges) -> LoadBlockOp | None:
@@ -135,7 +138,7 @@ def _of_pointers(load: ops.LoadOp, moved: Poly, analysis: LoopAnalysis) -> tuple
         dim, rest = dims[index], each.limit - each.begin
         if dim.begin != each.begin or dim.end is not None or not are_unread(load.result, index, rest, analysis):
             return None
-        dim.end, dim.lower = each.limit, True
+        dim.end, dim.lower = each.limit, each.lower
     return dims, outer
 
 
@@ -191,7 +194,7 @@ def _wrapped(offsets: SSAValue, analysis: LoopAnalysis) -> list[_Wrapped]:
     pending, seen = [offsets], 0
     while pending and seen < _MOST_OPS:
         op, seen = pending.pop().owner, seen + 1
-        if isinstance(op, ElementwiseOp) and op.row.name == "rems":
+        if isinstance(op, ElementwiseOp) and op.row.name in ("rems", "select"):
             each = _wrapped_by(op, analysis)
             if each is not None and each.result not in [other.result for other in found]:
                 mark = Poly.atom(each.result)
@@ -204,12 +207,23 @@ def _wrapped(offsets: SSAValue, analysis: LoopAnalysis) -> list[_Wrapped]:
 
 
 def _wrapped_by(op: ElementwiseOp, analysis: LoopAnalysis) -> _Wrapped | None:
-    if len(types.shape_of(op.results[0].type)) != 1:
+    parts = _index_and_end(op)
+    if len(types.shape_of(op.results[0].type)) != 1 or parts is None:
         return None
-    form, limit = analysis.computed(op.operands[0]), analysis.limit(op.operands[1])
+    form, limit = analysis.computed(parts[0]), analysis.limit(parts[1])
     if form is None or limit is None or form.strides != (ONE,):
         return None
-    return _Wrapped(op.results[0], form.uniform, limit)
+    return _Wrapped(op.results[0], form.uniform, limit, lower=op.row.name == "rems")
+
+
+def _index_and_end(op: ElementwiseOp) -> tuple[SSAValue, SSAValue] | None:
+    """Of `index % end`, and of `index if index < end else …`."""
+    if op.row.name == "rems":
+        return op.operands[0], op.operands[1]
+    compared = op.operands[0].owner
+    if not isinstance(compared, ElementwiseOp) or compared.row.name != "lts" or compared.operands[0] is not op.operands[1]:
+        return None
+    return compared.operands[0], compared.operands[1]
 
 
 def _unwrapped(form: Affine, wrapped: Sequence[_Wrapped]) -> tuple[Affine, dict[int, _Wrapped]] | None:

@@ -4,7 +4,7 @@ An engine is told of an array by the launch, and where a block of it begins by t
 a pointer that the loop moves on says neither: `walked_block.py` finds both. What the engine would not take stays as it is: for
 lanes a mask costs more than an index that wraps around. All loads of a kernel's loops change, or none: barriers of an engine beside
 groups of lanes' copies cost more than they save (of products of 128x128x32 in fp32, whose other operand lanes copy, 4 % of all
-instructions; of causal attention, whose second loop may begin before the keys, 2 %).
+instructions; of causal attention where its second loop may begin before the keys, 2 %).
 """
 
 from __future__ import annotations
