@@ -39,7 +39,7 @@ def judged(row: Row) -> Judged:
         return Judged(row, None, "", "", str(reason))
     except CodeError as missing:
         return Judged(row, None, "", "", sentence(missing))
-    except (KeyError, ValueError, IndexError, ZeroDivisionError) as unknown:
+    except (KeyError, ValueError, IndexError, ZeroDivisionError, OverflowError) as unknown:
         return Judged(row, None, "", "", f"the row's shape or configuration is not understood: {type(unknown).__name__} {unknown}")
 
 

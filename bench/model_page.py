@@ -34,7 +34,8 @@ What the sources' kernels and benchmarks were seen to do, where a first reading 
 
 - Liger's Megatron benchmarks run forward, sum and backward in what they call backward, and its sum with a norm is three kernels;
   autograd copies a gradient that two inputs share and adds it to the one that the benchmark does not clear; the divergence's
-  forward pass writes no gradient; llama4_rope has a program for each place and head, whose stores fill half of a sector.
+  forward pass writes no gradient; llama4_rope has a program for each place and head, whose stores fill half of a sector; backward
+  norms of later versions take row after row in one program a processor.
 - triton.ops.attention's parallel backward pass clears, writes and sums a copy of the queries' gradient for each block of keys.
 - Waves without warpgroups' units read all keys and values of shared memory for their own queries, by instructions that take turns
   with arithmetic: attention on an A100 and Triton's on AMD.

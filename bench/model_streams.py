@@ -14,6 +14,7 @@ from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
 
 _HOST = "the source's own flag says that the host's Python was timed, not the chip"
+_BY_ELEMENT = 12  # instructions of a norm's backward pass: two loads, two conversions, seven of arithmetic, a store
 # Liger's benchmarks of Megatron's layers and losses: the element types of its scripts at the stated version.
 _LIGER_SIZES = (("megatron", 2), ("kl_div", 4), ("jsd", 4), ("tvd", 4), ("cross_entropy", 4))
 
@@ -61,7 +62,20 @@ def predicted_stream(row: Row) -> Predicted:
     else:
         outline = streamed(chip, counts.read, counts.write, lanes=128, elements=counts.elements, size=_size(row), warm=graph)
     time = outlined_time(chip, outline, launch)
-    return Predicted(time.seconds + (counts.kernels - 1) * KERNEL_US * 1e-6, nbytes=counts.counted, limit=time.limit)
+    beside = (counts.kernels - 1) * KERNEL_US * 1e-6 + _rows_in_turn(row, chip)
+    return Predicted(time.seconds + beside, nbytes=counts.counted, limit=time.limit)
+
+
+def _rows_in_turn(row: Row, chip: ChipFigures) -> float:
+    """Seconds in which Liger's norms move nothing backward: since 0.3 one program a processor takes row after row, loads, sums over
+    the row and stores, none of which is issued early (rms_norm.py, layer_norm.py, fused_add_rms_norm.py)."""
+    norms = ("layer_norm: Liger", "fused_add_rms_norm: liger", "megatron_rms_norm: Liger")
+    if not row.kind.endswith("norm bwd") or not row.implementation.startswith(norms):
+        return 0.0
+    columns = row.numbers.get("N", row.numbers.get("H", 0))
+    rows = ceil(_elements(row) / columns / chip["processors"])
+    waits = chip["memory_latency"] + 2 * (chip["shared_latency"] + chip["barrier"])
+    return rows * (waits + _BY_ELEMENT * columns / chip["issue_rate"]) / (chip["clock"] * 1e6)
 
 
 def _named(row: Row, word: str) -> bool:
