@@ -131,6 +131,59 @@ def test_programs_of_one_rank_are_ordered_by_the_scope_of_its_device(target, sco
 
 
 @tilefw.jit
+def count_in_parts(words, WIDE: tl.constexpr):
+    word = tld.at(words, 0)
+    if WIDE | (tld.rank() == 0):
+        tl.atomic_add(tl.cast(word, tl.pointer_type(tl.int64)), 1, sem="relaxed", scope="sys")
+    else:
+        tl.atomic_add(word, 1, sem="relaxed", scope="sys")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_atomics_of_different_widths_on_one_word_are_a_race(target):
+    """They are strong to each other only where they overlap completely (PTX ISA, "Morally strong operations")."""
+    node = tilefw.node(target, 2)
+    words = node.zeros((2,), "int32", name="words")
+    node.launch(count_in_parts, (2,), words, WIDE=True, checks="default,races")
+    assert words[0].tolist() == [4, 0]
+    with pytest.raises(CheckError, match="races: race on words of rank 0") as error:
+        node.launch(count_in_parts, (2,), words, WIDE=False, checks="default,races")
+    assert "both must be of one width" in str(error.value)
+
+
+@tilefw.jit
+def send_twice(x, sent, taken, out, WAITS: tl.constexpr):
+    """Rank 1 takes a number, and then the next one from the same place."""
+    for turn in range(2):
+        if tld.rank() == 0:
+            if WAITS:
+                tld.wait(taken, value=turn)
+            tl.store(tld.at(x, 1), 7 + turn)
+            tld.signal(sent, 1, turn + 1)
+        else:
+            tld.wait(sent, comparison=">", value=turn)
+            tl.store(out + turn, tl.load(x))
+            tld.signal(taken, 0, turn + 1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_some_seed_has_a_step_of_another_rank_between_any_two_of_a_short_kernel(target):
+    """Who sends again before the first number was taken races where the other one looks in between."""
+
+    def ends(seed: int, waits: bool) -> str:
+        node = tilefw.node(target, 2)
+        arrays = [node.zeros((2,), "int32", name=name) for name in ("x", "sent", "taken", "out")]
+        try:
+            node.launch(send_twice, (1,), *arrays, WAITS=waits, seed=seed, checks="default,races")
+        except CheckError as error:
+            return error.code
+        return "right"
+
+    assert {ends(seed, True) for seed in range(4)} == {"right"}
+    assert any(ends(seed, False) == "TFW0804" for seed in range(1, 21))
+
+
+@tilefw.jit
 def put_one(x):
     tl.store(tld.at(x, 1), 7)
 

@@ -307,7 +307,8 @@ class MemoryLanes(Algebra):
         return index, values
 
     def _before(
-        self, space: str, pieces: list[Piece], size: int, kind: AccessKind, order: str, scope: str, raw: Array | None = None
+        self, space: str, pieces: list[Piece], size: int, kind: AccessKind, order: str, scope: str, raw: Array | None = None,
+        element: int = 0,
     ) -> None:
         """Count the access and show it to the checks that watch memory."""
         for piece in pieces:
@@ -315,7 +316,7 @@ class MemoryLanes(Algebra):
             self.counters.access(space, kind, size, count)
         observers = self.observers
         if observers.access:
-            access = Access(space, pieces, size, kind, order, scope, raw)
+            access = Access(space, pieces, size, kind, order, scope, raw, element=element)
             for observe in observers.access:
                 observe(self, access)
         if observers.access_in_flight and (self.batch.copies.outstanding or self.batch.engines.outstanding):
@@ -357,7 +358,7 @@ class MemoryLanes(Algebra):
         if (random := self.launch.schedule.random) is not None:
             for piece in pieces:
                 piece.turns = random.permutation(len(piece.index))
-        self._before(space, pieces, size, "atomic", order, scope)
+        self._before(space, pieces, size, "atomic", order, scope, element=size // 2 if fmt.endswith("x2") else size)
         changed = False
         for piece in pieces:
             self._check_atomic_poison(piece, size)

@@ -2,9 +2,9 @@
 
 Every wave of every launch is an agent of the view machine; an access is before another one if releases, acquires, fences and
 barriers say so, each with the scope that it has: a release of the device's scope orders nobody on another rank. Accesses that are
-strong and have each other in scope do not race, and stores of equal bytes do not. What a strong read meets is what memory holds, or
-with weak memory the value that it was given. A wave's accesses between two of its releases are one epoch
-(tracking/agent_accesses.py). What engines copy is in rank_engine_order.py.
+strong and have each other in scope do not race, but for atomics of different widths; stores of equal bytes do not. What a strong
+read meets is what memory holds, or with weak memory the value that it was given. A wave's accesses between two of its releases are
+one epoch (tracking/agent_accesses.py). What engines copy is in rank_engine_order.py.
 A load whose value nobody uses counts as any other: a compiler's speculative load of what another rank writes would be reported.
 """
 
@@ -85,7 +85,7 @@ class RankRaces(RankEngineOrder):
         rows, by_row, acting = self._rows(lanes, piece)
         agents = by_row[rows]
         known = self._joint.known(self.words.agents, by_row[acting].tolist())
-        bad, other = self._unordered_write(places.writes[granules], agents, known, scope)
+        bad, other = self._unordered_write(places.writes[granules], agents, known, scope, access.element)
         if access.kind != "read":
             if bad.any() and access.values is not None:
                 bad &= ~self._equal(lanes, piece, access, index, places.granule)
@@ -93,7 +93,7 @@ class RankRaces(RankEngineOrder):
             bad, other = bad | (reading != NOBODY), np.where(bad, other, reading)
         flying = self._in_flight(piece.region, places, granules, agents, scope, access.kind != "read")
         bad, other = bad | (flying != NOBODY), np.where(flying != NOBODY, flying, other)
-        numbers = self._numbers_of(lanes, by_row, acting, scope)[rows]
+        numbers = self._numbers_of(lanes, by_row, acting, scope, access.element)[rows]
         if bad.any():
             self._report(lanes, piece, access, bad, other, numbers, granules * places.granule)
         if access.kind == "read":
@@ -112,26 +112,29 @@ class RankRaces(RankEngineOrder):
         rows = np.broadcast_to(every.reshape(*frame.shape[:2], 1), frame.shape)[piece.lanes]
         return rows, agents, np.flatnonzero(piece.lanes.any(axis=2))
 
-    def _numbers_of(self, lanes: NumpyLanes, agents: Array, acting: Array, scope: int) -> Array:
+    def _numbers_of(self, lanes: NumpyLanes, agents: Array, acting: Array, scope: int, element: int) -> Array:
         """By row, the number of the record of its agent's access."""
         views, chosen = self.words.agents.views, agents[acting]
         epochs = np.array([views[agent].released for agent in chosen.tolist()]) + 1
         numbers = np.zeros(len(agents), np.int64)
-        numbers[acting] = self._joint.records.numbers(chosen, epochs, self._site(lanes), scope)
+        numbers[acting] = self._joint.records.numbers(chosen, epochs, self._site(lanes), scope, element)
         return numbers
 
     def _site(self, lanes: NumpyLanes) -> tuple[int, int]:
         return self.launch.memory.first_agent, lanes.instruction.index
 
-    def _unordered_write(self, writes: Array, agents: Array, known: Array, scope: int) -> tuple[Array, Array]:
-        """Where another agent wrote last, which is not before now, and the number of its record."""
+    def _unordered_write(
+        self, writes: Array, agents: Array, known: Array, scope: int, element: int = 0
+    ) -> tuple[Array, Array]:
+        """Where another agent wrote last, which is not before now, and the number of its record. `element`: that of an atomic."""
         records, mine = self._joint.records, agents[:, None]
         if not writes.any():
             return np.zeros(writes.shape, np.bool_), writes
         author = records.agent[writes]
         bad = (known[mine, author] < records.epoch[writes]) & (author != mine)
         if scope and bad.any():
-            bad &= np.minimum(records.scope[writes], scope) < self._meetings(mine, author)
+            alike = (records.element[writes] == element) | (records.element[writes] == 0) | (element == 0)
+            bad &= (np.minimum(records.scope[writes], scope) < self._meetings(mine, author)) | ~alike
         return bad, writes
 
     def _meetings(self, mine: Array, author: Array) -> Array:
@@ -240,6 +243,8 @@ class RankRaces(RankEngineOrder):
         views = self.words.agents.views
         if theirs.epoch == IN_FLIGHT:
             return f"the copy of rank {other} has not ended: its wave waits for it before it releases it"
+        if mine.element and theirs.element and mine.element != theirs.element:
+            return f"an atomic of {8 * mine.element} bits is none to one of {8 * theirs.element} bits: both must be of one width"
         met = [r for r, _ in views[mine.agent].met if r.known.clock[theirs.agent] >= theirs.epoch]
         needed = SyncScope(int(self._joint.meets(mine.agent)[theirs.agent])).name.lower()
         if met:

@@ -21,8 +21,8 @@ from tilefw.sim.engine.run import QUANTUM, Room, Turn, kept_regions, run_by_turn
 from tilefw.sim.memory.regions import GlobalMemory
 
 DEADLOCK = "TFW0870"
-# Under a seed a turn has from 1 to 2**_LONGEST blocks, short ones as often as long ones, but for the second half of each so many
-# rounds.
+# Under a seed a turn has from 1 to 2**n blocks, short ones as often as long ones, but for the second half of each so many rounds; n
+# is drawn for each such half, up to _LONGEST. So some seeds take small steps only, without which a short kernel ends in one turn.
 _LONGEST = 9
 _ROUNDS = 128
 # Long turns of each batch in a row, 512 polls, after which nothing will come; a turn that ends in a new state is this part of one,
@@ -40,7 +40,8 @@ class _RunningByTurns:
     (0: of the launch itself, where it waited for room), and the states in which they ended."""
 
     launch: RunningLaunch
-    turns: Generator[Turn, int, LaunchReport]
+    room: Room
+    turns: Generator[Turn, int, LaunchReport] | None = None
     newest: Turn | None = None
     vain: dict[int, float] = field(default_factory=dict)
     states: set[bytes] = field(default_factory=set)
@@ -78,12 +79,14 @@ def run_jointly(
     with kept_regions(memory), np.errstate(all="ignore"):
         rooms = {rank: Room() for rank in ranks}
         running = {
-            number: _RunningByTurns(launch, run_by_turns(launch, usual, rooms[rank]))
+            number: _RunningByTurns(launch, rooms[rank])
             for number, (launch, rank) in enumerate(zip(launches, ranks, strict=True))
         }
         try:
-            rounds = 0
+            rounds, longest = 0, 0
             while running and not any(report.errors for report in reports.values()):
+                if random is not None and rounds % _ROUNDS == 0:
+                    longest = int(random.integers(1, _LONGEST + 1))
                 rounds += 1
                 waiting = all(one.vain for one in running.values())
                 long = random is None or rounds % _ROUNDS >= _ROUNDS // 2 or waiting
@@ -92,7 +95,7 @@ def run_jointly(
                     check_wanted()
                     one = running[number]
                     blocks = QUANTUM if waiting else usual
-                    ended = _turn(one, blocks if random is None or long else int(2 ** random.uniform(0, _LONGEST)))
+                    ended = _turn(one, blocks if random is None or long else int(2 ** random.uniform(0, longest)))
                     if not one.vain:
                         for other in running.values():
                             other.forget()
@@ -106,15 +109,19 @@ def run_jointly(
                         _report_waiting(one)
                     break
         finally:
-            for one in running.values():
-                one.turns.close()
+            for turns in filter(None, (one.turns for one in running.values())):
+                turns.close()
     return tuple(reports.get(number) or _unfinished(launch) for number, launch in enumerate(launches))
 
 
 def _turn(one: _RunningByTurns, quantum: int) -> LaunchReport | None:
     """One turn of a launch; its report where it has ended."""
     try:
-        one.newest = next(one.turns) if one.newest is None else one.turns.send(quantum)
+        if one.turns is None:
+            one.turns = run_by_turns(one.launch, quantum, one.room)
+            one.newest = next(one.turns)
+        else:
+            one.newest = one.turns.send(quantum)
     except StopIteration as ended:
         one.forget()
         return ended.value

@@ -33,7 +33,8 @@ class Piece:
 class Access:
     """A load, store or atomic of `size` bytes in each acting lane. `values` are what a store writes, of the frame's shape or one
     that broadcasts to it; None for loads and atomics. `space` is the one that the instruction names ("generic" included).
-    `engine`: a unit of its own makes it for the waves, chunk by chunk spread over their lanes, and sees memory by its own view."""
+    `element`: the bytes that an atomic takes as one, 0 of others. `engine`: a unit of its own makes it for the waves, chunk by
+    chunk spread over their lanes, and sees memory by its own view."""
 
     space: str
     pieces: list[Piece]
@@ -43,6 +44,7 @@ class Access:
     scope: str = "workgroup"
     values: Array | None = None
     engine: bool = False
+    element: int = 0
 
     @property
     def strong(self) -> bool:

@@ -25,12 +25,13 @@ Site = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class AccessRecord:
-    """`scope`: 0 where the access is weak."""
+    """`scope`: 0 where the access is weak. `element`: the bytes that an atomic takes as one, 0 of others."""
 
     agent: int
     epoch: int
     site: Site
     scope: int
+    element: int = 0
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class AccessRecords:
 
     def __init__(self) -> None:
         self.sets: list[Array] = [np.zeros(0, np.int32)]
-        self.agent, self.epoch, self.scope, self._site = (np.zeros(256, dtype=np.int64) for _ in range(4))
+        self.agent, self.epoch, self.scope, self.element, self._site = (np.zeros(256, dtype=np.int64) for _ in range(5))
         self._count = 1
         self._sites: list[Site] = []
         self._newest: dict[tuple[Site, int, bool], _Newest] = {}
@@ -78,9 +79,13 @@ class AccessRecords:
     def record(self, number: int) -> AccessRecord:
         """A record by its number."""
         site = self._sites[self._site[number]]
-        return AccessRecord(int(self.agent[number]), int(self.epoch[number]), site, int(self.scope[number]))
+        return AccessRecord(
+            int(self.agent[number]), int(self.epoch[number]), site, int(self.scope[number]), int(self.element[number])
+        )
 
-    def numbers(self, agents: Array, epochs: Array, site: Site, scope: int, flying: bool = False) -> Array:
+    def numbers(
+        self, agents: Array, epochs: Array, site: Site, scope: int, element: int = 0, *, flying: bool = False
+    ) -> Array:
         """The numbers of records of agents, each once, that make one access at a site, in epochs that are no earlier than those of
         their accesses before; `flying`: it is not finished, and its epoch one that nobody gets to know."""
         newest = self._newest.get((site, scope, flying))
@@ -95,7 +100,7 @@ class AccessRecords:
         if len(new):
             numbers = self._more(len(new))
             self.agent[numbers], self.epoch[numbers] = agents[new], epochs[new]
-            self.scope[numbers], self._site[numbers] = scope, newest.site
+            self.scope[numbers], self.element[numbers], self._site[numbers] = scope, element, newest.site
             newest.epochs[at[new]], newest.numbers[at[new]] = epochs[new], numbers
         return newest.numbers[at]
 
@@ -103,8 +108,9 @@ class AccessRecords:
         """So many new numbers."""
         first, self._count = self._count, self._count + count
         while self._count > len(self.agent):
-            self.agent, self.epoch, self.scope, self._site = (
-                np.concatenate([part, np.zeros_like(part)]) for part in (self.agent, self.epoch, self.scope, self._site)
+            parts = self.agent, self.epoch, self.scope, self.element, self._site
+            self.agent, self.epoch, self.scope, self.element, self._site = (
+                np.concatenate([part, np.zeros_like(part)]) for part in parts
             )
         return np.arange(first, self._count)
 
