@@ -507,3 +507,24 @@ def test_a_kernel_and_what_its_launch_gives_are_no_sequences(launches: list[Laun
             list(launchable)
     with pytest.raises(TypeError, match="is not iterable"):
         list(stored.warmup(X, 1, grid=(1,), target="reference"))
+
+
+def test_a_launch_goes_through_a_run_that_the_program_has_put_in_place(
+    launches: list[Launched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Traced(JITFunction):
+        def run(self, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
+            seen.append(("subclass", grid, warmup))
+            return super().run(*args, grid=grid, warmup=warmup, **keywords)
+
+    def wrapped(self: JITFunction, *args: Any, **keywords: Any) -> Any:
+        seen.append(("class", keywords["grid"], keywords["warmup"]))
+        return run(self, *args, **keywords)
+
+    seen: list[Any] = []
+    run = JITFunction.run
+    Traced(kernel.fn)[(2,)](X, 1, 1.0, BLOCK=8, target="reference")
+    monkeypatch.setattr(JITFunction, "run", wrapped)
+    kernel[(3,)](X, 1, 1.0, BLOCK=8, target="reference")
+    assert seen == [("subclass", (2,), False), ("class", (3,), False)]
+    assert len(launches) == 2

@@ -105,6 +105,8 @@ class JITFunction:
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The kernel over a grid: a tuple of one to three extents, one int, or a callable of the bound arguments."""
+        if "run" in vars(self) or type(self).run is not _RUN:  # a program's own: tracers wrap it, subclasses define it
+            return functools.partial(self.run, grid=grid, warmup=False)
         return functools.partial(self._run, grid)
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
@@ -222,6 +224,9 @@ class JITFunction:
 
     def __repr__(self) -> str:
         return f"JITFunction({self.__module__}:{self.__qualname__})"
+
+
+_RUN = JITFunction.run  # as this module has it, whatever a program sets later
 
 
 class ConstexprFunction:

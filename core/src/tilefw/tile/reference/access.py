@@ -62,16 +62,14 @@ class BufferAccess:
         self, op: Operation, address: EvaluatedValue, value: EvaluatedValue, mask: EvaluatedValue | None, dtype: DType,
         programs: Array,
     ) -> None:
-        """Write the elements where the mask is on."""
+        """Write the elements where the mask is on; what it may be on for, and is not here, is no longer known as well as it was."""
         shapes = [address.x.shape, value.x.shape] + ([] if mask is None else [mask.x.shape])
         shape = np.broadcast_shapes(*shapes, (len(programs), *address.x.shape[1:]))
         at = np.broadcast_to(address.x, shape)
         active = unsure = None
         if mask is not None:
             active = np.broadcast_to(mask.x, shape)
-            if mask.free is not None:
-                unsure = np.broadcast_to(mask.free, shape)
-                active = active | unsure
+            unsure = None if mask.free is None else np.broadcast_to(mask.free, shape)
         self.stores += 1
         self.check_address(op, address, active, programs)
         for buffer, chosen in self.buffers(op, at, active, dtype, programs):
@@ -79,6 +77,27 @@ class BufferAccess:
                 self.report(op, "readonly", chosen, at, programs, f"store to {buffer.label}, which is read-only", buffer)
                 continue
             self._scatter(op, buffer, at, chosen, value, unsure, dtype, programs)
+        for buffer, chosen in self.doubtful(op, address, at, active, unsure, dtype, programs):
+            buffer.view(dtype)
+            index = index_of(at, buffer, dtype)[chosen]
+            self.put(buffer, index, perhaps_kept(select_elements(value, chosen, shape), buffer, index, dtype))
+
+    def doubtful(
+        self, op: Operation, address: EvaluatedValue, at: Array, active: Array | None, unsure: Array | None, dtype: DType,
+        programs: Array,
+    ) -> Iterator[tuple[RefBuffer, Array]]:
+        """The buffers, with the elements in them that a mask leaves out here and may not leave out on another chip.
+
+        Addresses that only such an access would have are not looked at: a chip that makes it may have another there."""
+        if unsure is None or active is None:
+            return
+        left_out = unsure & ~active
+        if not left_out.any():
+            return
+        self.check_address(op, EvaluatedValue(address.x, free=address.free), left_out, programs)
+        for buffer, chosen in self.buffers(op, at, left_out, dtype, programs, told=False):
+            if not buffer.readonly and chosen.any():
+                yield buffer, chosen
 
     def agent(self, number: int) -> str:
         """A program or its engine, in messages."""
@@ -115,14 +134,15 @@ class BufferAccess:
         )
 
     def buffers(
-        self, op: Operation, at: Array, active: Array | None, dtype: DType, programs: Array
+        self, op: Operation, at: Array, active: Array | None, dtype: DType, programs: Array, told: bool = True
     ) -> Iterator[tuple[RefBuffer, Array]]:
-        """The buffers that the active addresses fall into, each with the mask of elements that are right to access."""
+        """The buffers that the active addresses fall into, each with the mask of elements that are right to access. Others are
+        findings, if `told`."""
         for buffer in self.memory.placed:
             mine = (at >= buffer.address) & (at < buffer.address + buffer.nbytes)
             mine = mine if active is None else mine & active
             if mine.any():
-                yield buffer, self._inside(op, buffer, at, mine, dtype, programs)
+                yield buffer, self._inside(op, buffer, at, mine, dtype, programs, told)
                 active = ~mine if active is None else active & ~mine
         picked = at if active is None else at[active]
         if picked.size == 0:
@@ -136,24 +156,29 @@ class BufferAccess:
             buffer = self.memory.of_slot(slot)
             if buffer is None:
                 what = "the null pointer" if slot == 0 else "an address that belongs to no buffer"
-                self.report(op, "bounds", mine, at, programs, f"access through {what}", None)
+                if told:
+                    self.report(op, "bounds", mine, at, programs, f"access through {what}", None)
                 continue
-            yield buffer, self._inside(op, buffer, at, mine, dtype, programs)
+            yield buffer, self._inside(op, buffer, at, mine, dtype, programs, told)
 
-    def _inside(self, op: Operation, buffer: RefBuffer, at: Array, mine: Array, dtype: DType, programs: Array) -> Array:
+    def _inside(
+        self, op: Operation, buffer: RefBuffer, at: Array, mine: Array, dtype: DType, programs: Array, told: bool
+    ) -> Array:
         size = dtype.storage_bits // 8
         offset = at - buffer.address
         picked = offset[mine]
         if size > 1 and (picked & (size - 1)).any():
             wrong = mine & ((offset & (size - 1)) != 0)
             message = f"access of {size} bytes at an address that is not a multiple of {size}"
-            self.report(op, "alignment", wrong, at, programs, message, buffer)
+            if told:
+                self.report(op, "alignment", wrong, at, programs, message, buffer)
             mine = mine & ~wrong
         if int(picked.min()) < 0 or int(picked.max()) > buffer.nbytes - size:
             wrong = mine & ((offset < 0) | (offset > buffer.nbytes - size))
             if wrong.any():
                 message = f"access of {size} bytes out of the bounds of {buffer.label}"
-                self.report(op, "bounds", wrong, at, programs, message, buffer, size=size)
+                if told:
+                    self.report(op, "bounds", wrong, at, programs, message, buffer, size=size)
                 mine = mine & ~wrong
         return mine
 
@@ -299,6 +324,13 @@ def perhaps(new: EvaluatedValue, buffer: RefBuffer, index: Array, unsure: Array,
     distance = np.where(np.isnan(distance), np.inf, distance)
     err = np.where(unsure, distance, 0.0 if new.err is None else new.err)
     return EvaluatedValue(new.x, err, either(new.free, some(unsure & (err > 0))))
+
+
+def perhaps_kept(new: EvaluatedValue, buffer: RefBuffer, index: Array, dtype: DType) -> EvaluatedValue:
+    """What elements hold that may become `new`: their own numbers, the interval over both."""
+    both = perhaps(new, buffer, index, np.ones(index.shape, np.bool_), dtype)
+    free = None if buffer.free is None else buffer.free[index]
+    return EvaluatedValue(buffer.x[index], both.err, either(both.free, free))
 
 
 def anything(shape: tuple[int, ...], dtype: DType) -> EvaluatedValue:

@@ -16,7 +16,7 @@ from tilefw.tile.dialect import atomic_ops
 from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.elementwise import meaning as m
-from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, select_elements
+from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, perhaps_kept, select_elements
 from tilefw.tile.reference.evaluate import evaluate, select
 from tilefw.tile.reference.memory import RefBuffer
 from tilefw.tile.reference.memory_sums import ElementSums
@@ -41,7 +41,7 @@ def atomic(
     active, unsure = np.ones(shape, np.bool_), None
     if mask is not None:
         unsure = None if mask.free is None else np.broadcast_to(mask.free, shape)
-        active = np.broadcast_to(mask.x, shape) if unsure is None else np.broadcast_to(mask.x, shape) | unsure
+        active = np.broadcast_to(mask.x, shape)
     access.atomics += 1
     access.check_address(op, address, active, programs)
     found: EvaluatedValue | None = None
@@ -51,8 +51,11 @@ def atomic(
             continue
         part = _OnBuffer(access, op, buffer, at, chosen, dtype, programs).run(operands, unsure)
         found = part if found is None else overlay(found, part, chosen)
+    for buffer, chosen in access.doubtful(op, address, at, active, unsure, dtype, programs):
+        _OnBuffer(access, op, buffer, at, chosen, dtype, programs).doubt(operands)
     found = found or anything(shape, dtype)
-    return freed(found, ~active) if not active.all() else found
+    given = active if unsure is None else active & ~unsure
+    return freed(found, ~given) if not given.all() else found
 
 
 class _OnBuffer:
@@ -92,6 +95,17 @@ class _OnBuffer:
             changed[chosen_round] = writes
         self._order(changed)
         return self._spread(old)
+
+    def doubt(self, operands: list[EvaluatedValue]) -> None:
+        """Widen what is known of elements that the atomic may change, and does not here."""
+        values = [select_elements(operand, self.chosen, self.at.shape) for operand in operands]
+        for chosen_round in _rounds(self.index):
+            index = self.index[chosen_round]
+            before = self._read(index)
+            after, _ = self._changed(
+                before, [value.apply(lambda part, chosen_round=chosen_round: part[chosen_round]) for value in values], chosen_round
+            )
+            self.access.put(self.buffer, index, perhaps_kept(after, self.buffer, index, self.dtype))
 
     @property
     def _is_sum(self) -> bool:

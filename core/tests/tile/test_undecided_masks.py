@@ -1,0 +1,49 @@
+"""Masks that rounding decides: the reference does what its own value says, knows that a chip may do the other, and finds no fault."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilefw
+import tilefw.language as tl
+
+
+@tilefw.jit
+def histogram(x, counts, ones, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    cell = tl.floor((tl.load(x + at) + 80.0) / 5.0).to(tl.int32)
+    tl.atomic_add(counts + cell, 1, mask=cell < 32)
+    tl.store(ones + cell, 1.0, mask=cell < 32)
+
+
+@tilefw.jit
+def halves(x, o, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    low = tl.load(x + at) / 3.0 < 1 / 3.0
+    tl.store(o + at, 1.0, mask=low)
+    tl.store(o + at, 2.0, mask=~low)
+    tl.atomic_add(o + at, 10.0, mask=low)
+
+
+def test_what_is_masked_off_is_in_no_bounds() -> None:
+    """Element 40 of 32, or 39 with another rounding: neither is accessed."""
+    x, counts, ones = np.full(16, 120.000015, np.float32), np.zeros(32, np.int32), np.zeros(32, np.float32)
+    x[1] = 3
+    with tilefw.target("reference"):
+        result = histogram[(1,)](x, counts, ones, BLOCK=16)
+    assert {finding.severity for finding in result.diagnostics} <= {"warning"}
+    assert np.flatnonzero(counts).tolist() == np.flatnonzero(ones).tolist() == [16]
+
+
+def test_one_side_of_a_condition_is_stored() -> None:
+    x = (1 + np.arange(-8, 8) * 2.0**-23).astype(np.float32)
+    o = np.zeros(16, np.float32)
+    with tilefw.target("reference"):
+        halves[(1,)](x, o, BLOCK=16)
+    assert set(o.tolist()) == {11, 2}
+
+
+def test_the_bound_covers_both_sides() -> None:
+    found = tilefw.reference(halves, (1,), np.ones(1, np.float32), np.zeros(1, np.float32), BLOCK=1)["o"]
+    assert abs(found.value - 11) <= found.bound
+    assert abs(found.value - 2) <= found.bound
