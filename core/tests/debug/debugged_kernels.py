@@ -165,3 +165,12 @@ def badly_formatted(x_ptr, BLOCK: tl.constexpr):
 def tuned(x_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(x_ptr + offsets, offsets, mask=offsets < n)
+
+
+@tilefw.jit
+def never_negative(x, SIGNED: tl.constexpr):
+    if not SIGNED:
+        assert False, "no signs"  # noqa: B011
+    if tl.load(x) < 0:
+        assert False, "negative"  # noqa: B011
+    tl.store(x, 7)

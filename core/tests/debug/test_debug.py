@@ -165,6 +165,15 @@ def test_what_a_kernel_cannot_do_here_is_said_by_name() -> None:
     assert _code(kernels.numbered, (4,), np.zeros(4, np.int32), BLOCK=4).code == "TFW0812"
 
 
+def test_an_assertion_that_always_fails_stops_the_program_that_comes_to_it() -> None:
+    x = np.zeros(1, np.int32)
+    assert _code(kernels.never_negative, (1,), x, SIGNED=False).code == "TFW0108"
+    tilefw.debug.run(kernels.never_negative, (1,), x, SIGNED=True)
+    assert x.tolist() == [7]
+    stopped = _code(kernels.never_negative, (1,), np.full(1, -1, np.int32), SIGNED=True)
+    assert stopped.code == "TFW0812" and "negative" in str(stopped)
+
+
 def test_the_arguments_of_a_starred_parameter_are_a_tuple() -> None:
     x = np.zeros(1, np.int32)
     tilefw.debug.run(kernels.calling_with_many, (1,), x)

@@ -1,4 +1,4 @@
-"""Masks that rounding decides: the reference does what its own value says, knows that a chip may do the other, and finds no fault."""
+"""Masks that rounding decides: the reference does what its own value says, and knows that a chip may do the other."""
 
 from __future__ import annotations
 

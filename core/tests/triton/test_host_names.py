@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 import tilefw
 import tilefw.language as tl
@@ -86,3 +89,32 @@ def test_the_key_of_the_compiler_is_of_the_target_in_use() -> None:
         assert here == triton_key()
     with tilefw.target("spatial-sdm1"):
         assert triton_key() != here
+
+
+def test_files_of_a_program_are_kept_by_their_key(installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    files = get_cache_manager("0aff")
+    assert isinstance(files, FileCacheManager) and isinstance(files, CacheManager)
+    assert files.get_file("a.so") is None and files.get_group("all") is None
+    kept = {"a.so": files.put(b"\x7f", "a.so"), "a.json": files.put("{}", "a.json", binary=False)}
+    files.put_group("all", kept)
+    again = get_cache_manager("0aff")
+    assert again.get_group("all") == kept and Path(kept["a.so"]).read_bytes() == b"\x7f"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["BL7Q"]
+    assert get_cache_manager("0a").get_file("a.so") is None
+    Path(kept["a.json"]).unlink()
+    assert again.get_group("all") is None
+
+
+def test_a_program_names_the_class_that_keeps_its_files(
+    installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from triton.runtime.cache import FileCacheManager, get_cache_manager
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "collections:UserString")
+    assert get_cache_manager("0a") == "BI"
+    monkeypatch.setattr(knobs.cache, "manager_class", FileCacheManager)
+    assert isinstance(get_cache_manager("0a"), FileCacheManager)

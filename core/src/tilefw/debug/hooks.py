@@ -227,8 +227,9 @@ class KernelHooks:
 
     def asserted(self, number: int, condition: Any, message: Any) -> None:
         def check(node: ast.Assert) -> None:
-            if isinstance(condition, RuntimeValue):
-                MEANINGS["device_assert"](self._frame.b, condition, message, None)
+            known = not isinstance(condition, RuntimeValue)
+            if not known or (not condition and self._program.branched):
+                MEANINGS["device_assert"](self._frame.b, bool(condition) if known else condition, message, None)
             elif not condition:
                 raise CompileError(f"assertion failed{f': {message}' if message else ''}", "TFW0108", self._frame.place(node.test))
 

@@ -57,6 +57,7 @@ class EagerProgram:
         self.made: dict[SSAValue, EvaluatedValue] = dict(launch.arguments)
         self.builder = EagerBuilder(self)
         self.visitor: Any = None
+        self.branched = False  # whether a condition of run time has been decided: what follows, another program may not come to
         self._held: WeakValueDictionary[SSAValue, HeldValue] = WeakValueDictionary()
         self._still = launch.stillness
         launch.begin(number, self.value)
@@ -137,6 +138,7 @@ class EagerProgram:
     def decided(self, value: RuntimeValue) -> bool:
         """A scalar, or a tile of one element, as a condition. Raises CompileError TFW0118."""
         condition = self.visitor.condition(value)
+        self.branched = True
         return bool(np.ravel(self.value(condition.ssa).x)[0])
 
     def spelled(self, value: RuntimeValue, hex: bool = False) -> str:

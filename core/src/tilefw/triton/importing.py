@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -118,6 +119,8 @@ class TritonModule(ModuleType):
         super().__init__(name, f"`{name}`, as tilefw has it.")
         self.__path__ = []
         self.__version__ = VERSION
+        if name == "triton":
+            self.__file__ = str(Path(__file__).with_name("__init__.py"))  # programs ask for the folder of Triton's own frames
         self.__spec__ = ModuleSpec(name, None, is_package=True)
         self._names = names
         self._siblings = siblings

@@ -59,6 +59,16 @@ _TUNING = {
 _ALLOCATION = {"NullAllocator": "tilefw.triton.kernels:NullAllocator", "set_allocator": "tilefw.triton.kernels:set_allocator"}
 _WARPS = {name: f"tilefw.language.extra:{name}" for name in ("num_warps", "num_threads")}
 _DRIVER = {"driver": "tilefw.triton.driver:DRIVER"}
+_FILES = {
+    name: f"tilefw.triton.cache_files:{name}"
+    for name in ("CacheManager", "FileCacheManager", "get_cache_manager", "get_dump_manager", "get_override_manager")
+}
+_WAITING = {name: f"tilefw.language.extra:{name}" for name in ("gdc_wait", "gdc_launch_dependents")}
+_NVIDIA = {
+    **{name: f"tilefw.language.extra:{name}" for name in ("globaltimer", "smid")}, **_WARPS,
+    "convert_custom_float8_sm70": "tilefw.language.extra:convert_custom_float8",
+    "convert_custom_float8_sm80": "tilefw.language.extra:convert_custom_float8",
+}
 _COMPILER = {
     "CompilationError": _ERRORS["CompilationError"], "CompiledKernel": "tilefw.runtime.compiled_kernel:CompiledKernel",
     "max_shared_mem": "tilefw.triton.chip:max_shared_mem", "ASTSource": "tilefw.triton.compiling:ASTSource",
@@ -81,31 +91,32 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "triton.runtime._allocation": _ALLOCATION,
     "triton.runtime.autotuner": {
         **_TUNING, "OutOfResources": _ERRORS["OutOfResources"], "PTXASError": _ERRORS["CompilationError"],
+        "AutotunerError": "tilefw.api.errors:LaunchError",
     },
-    "triton.runtime.cache": {"triton_key": "tilefw.triton.kernels:triton_key"},
+    "triton.runtime.cache": {**_FILES, "triton_key": "tilefw.triton.kernels:triton_key"},
     "triton.runtime.driver": _DRIVER,
     "triton.runtime.errors": {
         "AutotunerError": "tilefw.api.errors:LaunchError", "InterpreterError": _ERRORS["InterpreterError"],
         "OutOfResources": _ERRORS["OutOfResources"], "PTXASError": _ERRORS["CompilationError"],
+        "TritonError": _ERRORS["TritonError"],
     },
     "triton.runtime.jit": {
-        **_JIT, "KernelParam": "tilefw.runtime.jit:KernelParameter",
+        **_JIT, "JITCallable": _JIT["JITFunction"], "KernelParam": "tilefw.runtime.jit:KernelParameter",
         "type_canonicalisation_dict": "tilefw.triton.kernels:type_canonicalisation_dict",
     },
     "triton.compiler": _COMPILER,
     "triton.compiler.compiler": _COMPILER,
-    "triton.compiler.errors": dict.fromkeys(
-        ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"), _ERRORS["CompilationError"]
-    ),
+    "triton.compiler.errors": {
+        **dict.fromkeys(
+            ("CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct"), _ERRORS["CompilationError"]
+        ),
+        "TritonError": _ERRORS["TritonError"],
+    },
     "triton.backends": {"backends": "tilefw.triton.driver:BACKENDS"},
     "triton.backends.compiler": {"GPUTarget": "tilefw.triton.chip:GPUTarget"},
-    "triton.language.extra.cuda": {
-        "gdc_wait": "tilefw.language.extra:gdc_wait", "gdc_launch_dependents": "tilefw.language.extra:gdc_launch_dependents",
-        "globaltimer": "tilefw.language.extra:globaltimer", "smid": "tilefw.language.extra:smid",
-        **_WARPS, "libdevice": "tilefw.language.extra.libdevice",
-        "convert_custom_float8_sm70": "tilefw.language.extra:convert_custom_float8",
-        "convert_custom_float8_sm80": "tilefw.language.extra:convert_custom_float8",
-    },
+    "triton.language.extra.cuda": {**_WAITING, **_NVIDIA, "libdevice": "tilefw.language.extra.libdevice"},
+    "triton.language.extra.cuda.gdc": _WAITING,
+    "triton.language.extra.cuda.utils": _NVIDIA,
     "triton.language.extra.hip": {
         "memrealtime": "tilefw.language.extra:memrealtime", "smid": "tilefw.language.extra:smid", **_WARPS,
         "libdevice": "tilefw.language.extra.libdevice",
