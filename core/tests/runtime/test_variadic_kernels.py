@@ -116,3 +116,15 @@ def test_autotune_keeps_arrays_among_them_as_they_were(out: np.ndarray) -> None:
         for args in ((x, x, 1), (x, np.zeros(16, np.float32), 1), (x, y, 2), (x, y, 1)):
             tuned[(1,)](out, *args)
         assert len(tuned.cache) == 4
+
+
+@tilefw.jit
+def scaled(out_ptr, *, BLOCK: tl.constexpr, scale=2):
+    tl.store(out_ptr + tl.arange(0, BLOCK), scale * 1.0)
+
+
+def test_parameters_behind_a_star_are_given_by_name_alone(out: np.ndarray) -> None:
+    scaled[(1,)](out, BLOCK=1)
+    assert out[0] == 2
+    with pytest.raises(LaunchError, match=r"takes 1 arguments by position, not 2(.|\n)*\(out_ptr, \*, BLOCK: constexpr, scale\)"):
+        scaled[(1,)](out, 1)

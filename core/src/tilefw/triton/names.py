@@ -64,7 +64,7 @@ _FILES = {
     for name in ("CacheManager", "FileCacheManager", "get_cache_manager", "get_dump_manager", "get_override_manager")
 }
 _WAITING = {name: f"tilefw.language.extra:{name}" for name in ("gdc_wait", "gdc_launch_dependents")}
-_NVIDIA = {
+_CUDA = {
     **{name: f"tilefw.language.extra:{name}" for name in ("globaltimer", "smid")}, **_WARPS,
     "convert_custom_float8_sm70": "tilefw.language.extra:convert_custom_float8",
     "convert_custom_float8_sm80": "tilefw.language.extra:convert_custom_float8",
@@ -114,9 +114,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "triton.backends": {"backends": "tilefw.triton.driver:BACKENDS"},
     "triton.backends.compiler": {"GPUTarget": "tilefw.triton.chip:GPUTarget"},
-    "triton.language.extra.cuda": {**_WAITING, **_NVIDIA, "libdevice": "tilefw.language.extra.libdevice"},
+    "triton.language.extra.cuda": {**_WAITING, **_CUDA, "libdevice": "tilefw.language.extra.libdevice"},
     "triton.language.extra.cuda.gdc": _WAITING,
-    "triton.language.extra.cuda.utils": _NVIDIA,
+    "triton.language.extra.cuda.utils": _CUDA,
     "triton.language.extra.hip": {
         "memrealtime": "tilefw.language.extra:memrealtime", "smid": "tilefw.language.extra:smid", **_WARPS,
         "libdevice": "tilefw.language.extra.libdevice",

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from tilefw.api.errors import UnsupportedError
-from tilefw.triton import chip, torch_autocast, torch_memory
+from tilefw.triton import chip, torch_autocast, torch_graphs, torch_memory
 from tilefw.triton.one_device import devices, require_first
 
 # What PyTorch says that it was built with, by Triton's name of the chip's backend: releases of the time of Triton 3.9.
@@ -140,15 +139,6 @@ def current_stream(device: Any = None) -> HostStream:
     return HostStream(device)
 
 
-class CapturedGraph:
-    """`torch.cuda.CUDAGraph`: a recorded sequence of launches cannot be played again by a simulator."""
-
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        raise UnsupportedError(
-            "launches cannot be captured in a graph here", "TFW0103", help="run the program without graph capture",
-        )
-
-
 def _nothing(*args: Any, **keywords: Any) -> None: ...
 
 
@@ -162,13 +152,13 @@ def _unrecorded(*args: Any, **keywords: Any) -> Iterator[None]:
 
 
 _REPLACED: Mapping[str, Any] = {
-    "CUDAGraph": CapturedGraph, "Event": HostEvent, "ExternalStream": HostStream, "Stream": HostStream, "_lazy_init": _nothing,
+    "Event": HostEvent, "ExternalStream": HostStream, "Stream": HostStream, "_lazy_init": _nothing,
     "can_device_access_peer": _always(False), "current_device": _always(0), "current_stream": current_stream,
     "default_stream": current_stream, "device": DeviceContext, "device_count": devices, "device_of": DeviceContext,
     "_DeviceGuard": DeviceContext, "_exchange_device": _always(0), "_maybe_exchange_device": _always(0),
     "get_device_capability": get_device_capability, "get_device_name": get_device_name,
-    "get_device_properties": get_device_properties, "graph": CapturedGraph, "init": _nothing, "ipc_collect": _nothing,
-    "is_available": _always(True), "is_bf16_supported": _always(True), "is_current_stream_capturing": _always(False),
+    "get_device_properties": get_device_properties, "init": _nothing, "ipc_collect": _nothing,
+    "is_available": _always(True), "is_bf16_supported": _always(True),
     "is_initialized": _always(True), "set_device": require_first, "set_stream": _nothing, "set_sync_debug_mode": _nothing,
     "get_sync_debug_mode": _always(0), "stream": stream_context, "synchronize": _nothing,
 }
@@ -212,8 +202,8 @@ def replace(torch: ModuleType) -> Replaced:
     """Put our answers into `torch.cuda` and `torch.version`; `restore` of what comes back takes them out."""
     replaced = Replaced()
     for owner, answers in (
-        (torch.cuda, {**_REPLACED, **torch_memory.ANSWERS}), (torch.cuda.memory, torch_memory.ANSWERS),
-        (torch.cuda.nvtx, _RANGES),
+        (torch.cuda, {**_REPLACED, **torch_memory.ANSWERS, **torch_graphs.ANSWERS}), (torch.cuda.memory, torch_memory.ANSWERS),
+        (torch.cuda.graphs, torch_graphs.ANSWERS), (torch.cuda.nvtx, _RANGES),
         (torch.accelerator, {**_ACCELERATOR, "current_accelerator": _always(torch.device("cuda"))}),
         (torch._C, {"_cuda_getCurrentRawStream": _always(0)}),
     ):

@@ -60,8 +60,10 @@ def bind(kernel: CalledKernel, args: tuple[Any, ...], keywords: Mapping[str, Any
     bound: dict[str, Any] = {}
     others = dict(keywords)
     count = len(args)
-    if count > len(kernel.params) and not any(parameter.is_variadic for parameter in kernel.params):
-        raise _mistake(kernel, f"takes {len(kernel.params)} arguments, not {count}")
+    by_place = sum(not parameter.is_keyword_only for parameter in kernel.params)
+    if count > by_place and not any(parameter.is_variadic for parameter in kernel.params):
+        named = " by position" if by_place < len(kernel.params) else ""
+        raise _mistake(kernel, f"takes {by_place} arguments{named}, not {count}")
     for index, parameter in enumerate(kernel.params):
         name = parameter.name
         if parameter.is_variadic:
@@ -93,7 +95,11 @@ def by_position(function: Any, names: Sequence[str], args: tuple[Any, ...]) -> d
 
 
 def _mistake(kernel: CalledKernel, message: str, help: str | None = None) -> LaunchError:
-    shown = ", ".join(_shown(parameter) for parameter in kernel.params)
+    names = [_shown(parameter) for parameter in kernel.params]
+    place = next((parameter.num for parameter in kernel.params if parameter.is_keyword_only), None)
+    if place is not None and not any(parameter.is_variadic for parameter in kernel.params):
+        names.insert(place, "*")
+    shown = ", ".join(names)
     return LaunchError(f"kernel `{kernel.__name__}` {message}", "TFW0301", note=f"its parameters are ({shown})", help=help)
 
 

@@ -20,8 +20,8 @@ class KernelParameter:
     `plain`."""
 
     __slots__ = (
-        "align", "annotation", "default", "described", "is_const", "is_constexpr", "is_variadic", "kernel", "name", "num", "plain",
-        "pointers", "specialize",
+        "align", "annotation", "default", "described", "is_const", "is_constexpr", "is_keyword_only", "is_variadic",
+        "kernel", "name", "num", "plain", "pointers", "specialize",
     )
 
     def __init__(self, parameter: inspect.Parameter, num: int, specialize: bool, align: bool, kernel: str = "") -> None:
@@ -30,6 +30,7 @@ class KernelParameter:
         self._call(parameter.name)
         self.default = parameter.default
         self.is_variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL  # `*args`, whose argument is a tuple
+        self.is_keyword_only = parameter.kind is inspect.Parameter.KEYWORD_ONLY
         self.is_constexpr = _CONSTEXPR in words
         self.is_const = not self.is_constexpr and ("const" in words or words.startswith("*k"))
         self.annotation = "" if self.is_constexpr else signature_type(words)
