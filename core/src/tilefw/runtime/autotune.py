@@ -9,20 +9,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from numbers import Number
 from typing import Any
 from warnings import warn
 
 from tilefw.api.errors import CapacityError, CompileError, LaunchError
-from tilefw.runtime.arguments.kernel_call import by_position
+from tilefw.runtime.arguments.kernel_call import by_position, place_of_variadic
 from tilefw.runtime.config import resolve, settings, tunes
 from tilefw.runtime.debugged import DEBUGGER
 from tilefw.runtime.tuned_choices import KEPT, any_kept, kept, key_of_problem, plain
 from tilefw.runtime.tuning_cost import Price, judged, price
 
 _RUNS_ON_A_CARD = 5  # the first, which finds caches cold, counts only where it is the fastest
+_LAUNCH_KEYWORDS = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 _PRINT = "TRITON_PRINT_AUTOTUNING"  # Triton's own variable, which users of `autotune` know
 
 
@@ -55,8 +57,7 @@ class Config:
 
     def all_kwargs(self) -> dict[str, Any]:
         """Meta-parameters and the launch keywords that are set."""
-        keywords = {name: getattr(self, name) for name in ("num_warps", "num_ctas", "num_stages", "maxnreg")}
-        return {**self.kwargs, **{name: value for name, value in keywords.items() if value is not None}}
+        return self.kwargs | {name: value for name in _LAUNCH_KEYWORDS if (value := getattr(self, name)) is not None}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Config) and (self.all_kwargs(), self.pre_hook) == (other.all_kwargs(), other.pre_hook)
@@ -114,6 +115,7 @@ class Autotuner:
         while hasattr(self.base_fn, "fn"):
             self.base_fn = self.base_fn.fn
         self.arg_names: list[str] = list(arg_names)
+        self._variadic = place_of_variadic(fn)
         self.__name__: str = fn.__name__
         self.configs = list(configs) or [Config({})]
         self.keys = list(key)
@@ -174,12 +176,12 @@ class Autotuner:
 
     def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Launch with the best configuration for these arguments; tunes first for a key that was not seen yet."""
-        named, underway = by_position(self.base_fn, self.arg_names, args), self._underway
+        named, underway = by_position(self.arg_names, self._variadic, args), self._underway
         # A hook of a launch, or a signal's handler, may make this one: what is under way of that stays.
         outer = underway.nargs, underway.problems, underway.restore_copies
         underway.nargs = named
         try:
-            self._check_conflicts(named | keywords)
+            self._check_conflicts(named.keys() | keywords.keys())
             config = self.configs[0] if len(self.configs) == 1 else self._choose(args, grid, keywords)
             self.best_config = config
             return self._launch(config, args, grid, keywords)
@@ -188,7 +190,7 @@ class Autotuner:
 
     def warmup(self, *args: Any, grid: Any, **keywords: Any) -> list[Any]:
         """Compile every configuration that pruning leaves, without a launch."""
-        outer, self.nargs = self.nargs, by_position(self.base_fn, self.arg_names, args)
+        outer, self.nargs = self.nargs, by_position(self.arg_names, self._variadic, args)
         try:
             return [
                 self.fn.warmup(*args, grid=grid, **keywords, **config.all_kwargs()) for config in self.prune_configs(keywords)
@@ -196,8 +198,11 @@ class Autotuner:
         finally:
             self.nargs = outer
 
-    def _check_conflicts(self, named: Mapping[str, Any]) -> None:
-        conflicts = sorted({name for config in self.configs for name in config.all_kwargs()} & named.keys())
+    def _check_conflicts(self, given: set[str]) -> None:
+        hints = given.intersection(_LAUNCH_KEYWORDS)  # mostly none; at each launch, so without a dict for each configuration
+        if not hints and all(config.kwargs.keys().isdisjoint(given) for config in self.configs):
+            return
+        conflicts = sorted({name for config in self.configs for name in config.all_kwargs()} & given)
         if conflicts:
             words = f"the launch of `{self.__name__}` sets {', '.join(conflicts)}, which autotune chooses"
             raise LaunchError(words, "TFW0305", help="leave them out")
@@ -207,8 +212,7 @@ class Autotuner:
 
     def _choose(self, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Config:
         named = self._named(keywords)
-        dtypes = [str(item.dtype) for value in named.values() for item in _arrays(value) if hasattr(item, "dtype")]
-        key = (*(_key_part(named.get(name)) for name in self.keys), *dtypes, keywords.get("target"))
+        key = (*(_key_part(named.get(name)) for name in self.keys), *_dtypes(named.values()), keywords.get("target"))
         measured = tunes() and DEBUGGER.get() is None  # nothing of a debugged launch tells what it costs
         if not measured:  # what was not measured does not stand for what is
             key = (*key, "first")
@@ -372,6 +376,22 @@ def _arrays(value: Any) -> Sequence[Any]:
     if not isinstance(value, tuple):
         return (value,)
     return [array for item in value for array in _arrays(item) if hasattr(array, "__setitem__")]
+
+
+def _dtypes(values: Iterable[Any]) -> list[str]:
+    """The names of the types of the arrays, in their order."""
+    items = [item for value in values for item in (_arrays(value) if isinstance(value, tuple) else (value,))]
+    found = [dtype for item in items if (dtype := getattr(item, "dtype", None)) is not None]
+    try:
+        return list(map(_dtype_name, found))
+    except TypeError:  # a type of somebody's own, without a hash
+        return list(map(str, found))
+
+
+@lru_cache(maxsize=256)
+def _dtype_name(dtype: Any) -> str:
+    """NumPy takes some µs to spell a type, and every launch of a tuned kernel asks for those of all arrays."""
+    return str(dtype)
 
 
 def _copy(value: Any) -> Any:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tilefw.api.errors import LaunchError
-from tilefw.runtime.arguments.kernel_call import by_position
+from tilefw.runtime.arguments.kernel_call import by_position, place_of_variadic
 
 
 class Heuristics:
@@ -20,6 +20,7 @@ class Heuristics:
         self.fn = fn
         self.arg_names = list(arg_names)
         self.values = dict(values)
+        self._variadic = place_of_variadic(fn)
         self.__name__: str = fn.__name__
         for name in self.values:
             if name not in self.arg_names and not _is_launch_keyword(name):
@@ -41,7 +42,7 @@ class Heuristics:
         return self.fn.warmup(*args, grid=grid, **self._completed(args, keywords))
 
     def _completed(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-        named = by_position(self.fn, self.arg_names, args)
+        named = by_position(self.arg_names, self._variadic, args)
         for name, heuristic in self.values.items():
             keywords[name] = heuristic({**named, **keywords})
         return keywords

@@ -81,14 +81,18 @@ def bind(kernel: CalledKernel, args: tuple[Any, ...], keywords: Mapping[str, Any
     return bound, others
 
 
-def by_position(function: Any, names: Sequence[str], args: tuple[Any, ...]) -> dict[str, Any]:
-    """The arguments by position under the names of the parameters of what `function` decorates; those of `*args` are a tuple."""
+def place_of_variadic(function: Any) -> int | None:
+    """Where `*args` stands among the parameters of what `function` decorates, None where it has none."""
     while hasattr(function, "fn"):
         function = function.fn
     code = getattr(function, "__code__", None)
-    if code is None or not code.co_flags & inspect.CO_VARARGS:
+    return None if code is None or not code.co_flags & inspect.CO_VARARGS else code.co_argcount
+
+
+def by_position(names: Sequence[str], place: int | None, args: tuple[Any, ...]) -> dict[str, Any]:
+    """The arguments by position under the names of the parameters; those of `*args`, which stands at `place`, are a tuple."""
+    if place is None:
         return dict(zip(names, args, strict=False))
-    place: int = code.co_argcount
     named: dict[str, Any] = dict(zip(names[:place], args, strict=False))
     named[names[place]] = args[place:]
     return named
