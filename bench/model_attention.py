@@ -14,6 +14,7 @@ from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
 # Instructions of a lane beside those of matrix units, of a score: what ptxas makes of Triton 3.9's attention, 128 queries by 64
 # keys (`bench/results.md` and `bench/hopper.md`, column "SASS loop"): 8 to 9.5 with heads of 64, 14 to 15.4 with heads of 128.
 _BY_SCORE, _BY_SCORE_OF_64 = 3.0, 6.0
+_SUMS_OF_FP32 = ("FlashAttention-3", "TLX")
 _EARLY_SIDE = 128  # of the blocks of triton.ops.attention's backward pass
 _BACKWARD_BY_SCORE = 2.0  # times those: scores again, and as many for their gradient (assumption)
 
@@ -72,10 +73,12 @@ def predicted_attention(row: Row) -> Predicted:
     if early:
         outlines = [_early_backward(chip, call, gradient, by_block=by_block)]
     else:
-        blocks, added = _blocks(row, chip, call), 2.0 if "accumulation a16" in row.config else 4.0
+        two_passes = "Triton tutorial 06" in row.implementation  # _attn_bwd_dkdv, then _attn_bwd_dq
+        blocks, added = _blocks(row, chip, call), 0.0 if two_passes else 2.0 if "accumulation a16" in row.config else 4.0
         outlines = [_backward(chip, call, one, added) if backward else _forward(chip, call, one) for one in blocks]
     best = min((outlined_time(chip, outline, launch) for outline in outlines), key=lambda time: time.seconds)
-    seconds = best.seconds + (_beside(row, chip, call) if "dq accumulation" in row.config else 0.0)
+    apart = backward and ("dq accumulation" in row.config or any(word in row.implementation for word in _SUMS_OF_FP32))
+    seconds = best.seconds + (_beside(row, chip, call) if apart else 0.0)
     if early:
         seconds += _beside_early(chip, call, gradient, by_block=by_block)
     counted = call.operations * (2.5 if backward else 1.0)
@@ -85,10 +88,14 @@ def predicted_attention(row: Row) -> Predicted:
 
 
 def _beside(row: Row, chip: ChipFigures, call: Attention) -> float:
-    """Seconds of the kernels beside that of the gradients, as aiter's csrc/cpp_itfs/mha_bwd.cu has them: one before reads results
-    and their gradients; one behind brings sums of queries' gradients from fp32 to their type, or on gfx950 those of 16 bits in
-    order."""
-    behind = 4.0 + call.nbytes if "a32" in row.config else 2.0 * call.nbytes if row.chip.startswith("MI355X") else 0.0
+    """Seconds of the kernels beside that of the gradients, as aiter's csrc/cpp_itfs/mha_bwd.cu and flash-attention's
+    hopper/flash_bwd_launch_template.h have them: one before reads results and their gradients, and clears sums of fp32 in the
+    latter, as PyTorch does for TLX (python/tutorials/test_tlx_bwd_from_fused_attention.py); one behind brings sums of queries'
+    gradients from fp32 to their type, or on gfx950 those of 16 bits in order."""
+    if any(word in row.implementation for word in _SUMS_OF_FP32):
+        behind = 4.0 + 4.0 + call.nbytes
+    else:
+        behind = 4.0 + call.nbytes if "a32" in row.config else 2.0 * call.nbytes if row.chip.startswith("MI355X") else 0.0
     moved = call.batch * call.heads * call.queries * call.size * (2.0 * call.nbytes + behind)
     return (1 + bool(behind)) * KERNEL_US * 1e-6 + moved / (chip["memory_rate"] * 1e9)
 
@@ -132,8 +139,9 @@ def _blocks(row: Row, chip: ChipFigures, call: Attention) -> tuple[Blocks, ...]:
         blocks = _TLX_BLACKWELL if chip["f16_rate"] > 2048 else _TLX_HOPPER
         # The first of them has consumers that nobody keeps from doing the same at the same time.
         return (replace(blocks, apart="TLX warp-specialised" not in row.implementation),)
-    if "FlashAttention-3" in row.implementation and call.size == 128 and row.kind.endswith("fwd"):
-        return (_APART[0 if call.causal else 1],)  # Dao-AILab/flash-attention, hopper/tile_size.h
+    if "FlashAttention-3" in row.implementation and call.size == 128:
+        # Dao-AILab/flash-attention, hopper/tile_size.h and flash_bwd_launch_template.h
+        return (_APART[0 if call.causal or row.kind.endswith("bwd") else 1],)
     return _APART if any(word in row.implementation for word in ("TLX", "FlashAttention-3", "fa3")) else _HOPPER
 
 
@@ -193,18 +201,20 @@ def _forward(chip: ChipFigures, call: Attention, blocks: Blocks) -> Outline:
 
 def _backward(chip: ChipFigures, call: Attention, blocks: Blocks, gradient: float) -> Outline:
     """One block of keys over all queries: scores, their gradient, and the gradients of keys, values and queries, which are added
-    up in memory; those of queries in elements of `gradient` bytes."""
+    up in memory; those of queries in elements of `gradient` bytes. Without such, a second pass makes them, which has scores and
+    their gradient again, in as many steps."""
     rows, keys, size = 64, blocks.queries, call.size
+    passes = 1 if gradient else 2
     workgroups = ceil(call.keys / keys) * call.heads * call.batch
     scores = rows * keys
     steps = call.queries / rows * (0.5 if call.causal else 1.0) + (0.5 * keys / rows if call.causal else 0.0)
     moved = 2.0 * rows * size * call.nbytes
     step = Work(
-        {call.kind: 5.0 * scores * size},
-        vector=_BACKWARD_BY_SCORE * _by_score(call, blocks) * scores,
-        special=float(scores),
-        shared=moved * (1 + blocks.waves / 2) + 4.0 * scores * call.nbytes,
-        read=moved,
+        {call.kind: (3.0 + 2.0 * passes) * scores * size},
+        vector=passes * _BACKWARD_BY_SCORE * _by_score(call, blocks) * scores,
+        special=float(passes * scores),
+        shared=passes * moved * (1 + blocks.waves / 2) + 4.0 * scores * call.nbytes,
+        read=passes * moved,
         write=rows * size * gradient,
     )
     whole = keys * size
