@@ -70,6 +70,7 @@ def test_every_verb_has_help(tilefw, verb):
         (["trace", "vector_add"], 1, "reference makes no timeline"),
         (["trace", "vector_add", "-o", "x.png"], 2, "ends neither in .json nor in .svg"),
         (["trace", "nowhere.bin"], 2, "--launch"),
+        (["trace", "nowhere.py"], 2, "write nowhere.py:FUNCTION"),
         (["trace", "nowhere.bin", "--launch", "nowhere.yaml", "--param", "n=3"], 2, "does not go with a file"),
         (["--frob"], 2, "does not take '--frob'"),
         (["targets", "--jsn"], 2, "did you mean '--json'"),

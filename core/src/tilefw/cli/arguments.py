@@ -87,6 +87,13 @@ def execution(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
+def refuse(args: argparse.Namespace, names: Iterable[str], what: str) -> None:
+    """Raise UsageError TFW0917 where one of these options is given beside `what`, which has no use for it."""
+    for name in names:
+        if getattr(args, name):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with {what}", code="TFW0917")
+
+
 def is_file(word: str) -> bool:
     """Whether a word names a file rather than a kernel of the library."""
     return os.sep in word or bool(os.path.splitext(word)[1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import UnsupportedError, UsageError
-from tilefw.cli.arguments import execution, literals
+from tilefw.cli.arguments import execution, literals, refuse
 from tilefw.cli.node_time_report import (
     asks_for_time,
     check_timeline_name,
@@ -51,9 +51,7 @@ def run_on_devices(args: argparse.Namespace) -> int:
     from tilefw.kernels.distributed.requirements import require_form
     from tilefw.runtime import config
 
-    for name in _REFUSED:
-        if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} does not go with --devices", code="TFW0917")
+    refuse(args, _REFUSED, "--devices")
     if args.executor == "hw":
         raise UsageError("a node's devices are simulated: --executor hw does not go with --devices", code="TFW0917")
     if args.kernel not in COLLECTIVES:

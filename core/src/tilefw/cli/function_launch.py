@@ -1,9 +1,9 @@
-"""A launch of a function of a Python file as a command line states it: types, constants, grid, scalars, sizes of arrays."""
+"""A function of a Python file made ready as the command line states its launch, or estimated."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tilefw.api.dtypes import dtype
 from tilefw.api.errors import UsageError
 from tilefw.cli.arguments import literal, told_to_the_user
 from tilefw.cli.scripts import function
+from tilefw.cli.stated_launch import FunctionLaunch
 from tilefw.runtime.arguments.arrays import TypedArray
 from tilefw.runtime.arguments.binding import bind, grid_of
 from tilefw.runtime.arguments.bound_launch import stated_launch
@@ -26,26 +27,6 @@ if TYPE_CHECKING:
     from tilefw.runtime import config
     from tilefw.runtime.compilation.kernel_source import ModuleSource
     from tilefw.runtime.estimates import Estimates
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionLaunch:
-    """`extents` are the bytes behind each pointer of the `signature`; `keywords` those of the launch that shape code."""
-
-    path: str
-    name: str
-    signature: Mapping[str, str]
-    constexprs: Mapping[str, Any]
-    grid: str | None
-    scalars: Mapping[str, Any]
-    extents: Mapping[str, Any]
-    keywords: Mapping[str, Any]
-
-    def varied(self, against: Mapping[str, Any]) -> FunctionLaunch:
-        """The same launch with other compile-time values, and other launch keywords where a name is none of those."""
-        constants = {name: value for name, value in against.items() if name in self.constexprs}
-        others = {name: value for name, value in against.items() if name not in self.constexprs}
-        return replace(self, constexprs={**self.constexprs, **constants}, keywords={**self.keywords, **others})
 
 
 def launch_of_function(stated: FunctionLaunch, resolved: config.Resolved) -> Launchable:

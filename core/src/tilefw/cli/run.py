@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tilefw.api.errors import InternalError, UsageError
-from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser, positive, whole
+from tilefw.cli.arguments import Parser, add_assignments, add_execution, add_json, execution, parser, positive, refuse, whole
 from tilefw.cli.devices import require_no_collective, run_on_devices
 from tilefw.cli.models import add_model_options, run_model
 from tilefw.cli.output import print_json, write_file
@@ -116,9 +116,7 @@ def _parser(summary: str) -> Parser:
 
 
 def _script(args: argparse.Namespace, rest: list[str]) -> int:
-    for name in ("param", "option", "save_temps", "json", "tuned"):
-        if getattr(args, name):
-            raise UsageError(f"--{name.replace('_', '-')} does not go with a script", code="TFW0917")
+    refuse(args, ("param", "option", "save_temps", "json", "tuned"), "a script")
     from tilefw.cli.scripts import run_program
     from tilefw.runtime import config
     from tilefw.runtime.arguments.unwritten import in_place_of_numpys

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilefw.cli.arguments import literal
 from tilefw.cli.scripts import function
 from tilefw.runtime.compilation import kernel_source
+from tilefw.runtime.tuned_choices import jit_function
 
 if TYPE_CHECKING:
     from tilefw.api.launch import LaunchArguments
@@ -34,4 +35,4 @@ def from_library(
 def from_file(path: str, name: str, signature: Mapping[str, str], constexprs: Mapping[str, str]) -> kernel_source.ModuleSource:
     """A function of a Python file, with the types and compile-time values that the command line states."""
     stated = kernel_source.ahead_of_time(signature)
-    return kernel_source.from_jit(function(path, name), stated, {n: literal(v) for n, v in constexprs.items()})
+    return kernel_source.from_jit(jit_function(function(path, name)), stated, {n: literal(v) for n, v in constexprs.items()})

@@ -65,8 +65,9 @@ def _of_library(args: argparse.Namespace, resolved: Resolved) -> TunedTask:
 
 
 def _of_function(args: argparse.Namespace, path: str, name: str, resolved: Resolved) -> TunedTask:
-    from tilefw.cli.function_launch import FunctionLaunch, estimate_of_function, launch_of_function
+    from tilefw.cli.function_launch import estimate_of_function, launch_of_function
     from tilefw.cli.scripts import function
+    from tilefw.cli.stated_launch import FunctionLaunch
     from tilefw.runtime.autotune import Autotuner
     from tilefw.runtime.estimates import Estimates
     from tilefw.runtime.plugins.loader import find_target

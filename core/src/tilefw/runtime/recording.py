@@ -11,6 +11,7 @@ from tilefw.api.backend import CompileOptions
 from tilefw.api.device import Finding, LaunchReport
 from tilefw.api.errors import CheckError, LaunchError, UnsupportedError
 from tilefw.api.execution_trace import ExecutionTrace
+from tilefw.api.timeline import Timeline, Utilisation
 from tilefw.runtime import config
 from tilefw.runtime.arguments.arrays import HostArray
 from tilefw.runtime.arguments.copied import copied
@@ -21,6 +22,7 @@ from tilefw.runtime.stage_clock import StageClock
 from tilefw.timing.launch_profile import LaunchProfile
 from tilefw.timing.launch_time import RecordedLaunch, Residency, beside, launch_time, own_workgroups, residency, samples
 from tilefw.timing.profile import launch_profile
+from tilefw.timing.timeline import processor_timeline
 
 BESIDE = 1024
 """Workgroups whose beginnings are recorded at most, unless somebody asks for more: enough to see who shares what in memory."""
@@ -129,3 +131,8 @@ def profile_of(recording: Recording, warm: bool = False) -> LaunchProfile:
         chip, bounds, recording.launch, kernel=made.name, target=made.target.name,
         occupancy=made.compiled.artifact.resources.occupancy, warm=warm, notes=recording.notes,
     )
+
+
+def timeline_of(recording: Recording, warm: bool = False) -> tuple[Timeline, tuple[Utilisation, ...]]:
+    """What one processor does when in a recorded launch, by the model of time, and the share of it that each resource was taken."""
+    return processor_timeline(recording.made.target.backend.timing(), recording.launch, warm)

@@ -23,6 +23,7 @@ FAINTEST = 0.25  # opacity of a block that is hardly ever at work
 PALETTE = (
     ("#2563c9", "#6ea8ff"), ("#d9730d", "#ffa94d"), ("#15803d", "#5fd38a"), ("#b91c4b", "#ff7a9c"), ("#7c3aed", "#b799ff"),
     ("#0e8a94", "#4fd1d9"), ("#8a6d00", "#e3c341"), ("#c026a8", "#f18ae0"), ("#57606a", "#a8b3bf"), ("#5b3a1e", "#c99a6b"),
+    ("#6b8e00", "#bfe35c"), ("#e85d9f", "#ffb3d6"), ("#1e3a5f", "#9cc3e6"),
 )
 
 
@@ -59,7 +60,7 @@ def picture(timeline: Timeline, title: str, figures: tuple[Utilisation, ...] = (
     height = round(y + LINE)
     parts = [_STYLE, *_head(head), *_legend(kinds, LINE * (len(head) + 1)), *grid, *body]
     size = f'viewBox="0 0 {LEFT + PLOT + RIGHT} {height}" width="{LEFT + PLOT + RIGHT}" height="{height}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n' + "\n".join(parts) + "\n</svg>\n"
+    return f'<svg class="timeline" xmlns="http://www.w3.org/2000/svg" {size} role="img">\n' + "\n".join(parts) + "\n</svg>\n"
 
 
 def _row(row: Track, y: float, cycles: int, kinds: dict[str, int]) -> Iterator[str]:
@@ -142,14 +143,23 @@ def _legend(kinds: dict[str, int], y: int) -> Iterator[str]:
 
 
 def _style() -> str:
-    light, dark = ("".join(f".k{i}{{fill:{pair[theme]}}}" for i, pair in enumerate(PALETTE)) for theme in (0, 1))
-    return (
-        "<style>svg{background:#fff;font-family:system-ui,sans-serif}text{fill:#1b1f24;font-size:12px}.title{font-weight:600;"
-        "font-size:14px}.row{font-size:7.5px;text-anchor:end;fill:#57606a}.group{font-size:11px;font-weight:600}.tick{font-size:10px;"
-        f"text-anchor:middle;fill:#57606a}}.bed{{fill:#f3f5f7}}.grid{{stroke:#d5dae0;stroke-width:.6}}{light}"
-        "@media (prefers-color-scheme:dark){svg{background:#0f1216}text{fill:#e6e9ed}.row,.tick{fill:#a8b3bf}.bed{fill:#181c22}"
-        f".grid{{stroke:#333a43}}{dark}}}</style>"
+    light, dark = ("".join(f".timeline .k{i}{{fill:{pair[theme]}}}" for i, pair in enumerate(PALETTE)) for theme in (0, 1))
+    own = _of_own(
+        "{background:#fff;font-family:system-ui,sans-serif}", " text{fill:#1b1f24;font-size:12px}",
+        " .title{font-weight:600;font-size:14px}", " .row{font-size:7.5px;text-anchor:end;fill:#57606a}",
+        " .group{font-size:11px;font-weight:600}", " .tick{font-size:10px;text-anchor:middle;fill:#57606a}", " .bed{fill:#f3f5f7}",
+        " .grid{stroke:#d5dae0;stroke-width:.6}",
     )
+    own_dark = _of_own(
+        "{background:#0f1216}", " text{fill:#e6e9ed}", " .row{fill:#a8b3bf}", " .tick{fill:#a8b3bf}", " .bed{fill:#181c22}",
+        " .grid{stroke:#333a43}",
+    )
+    return f"<style>{own}{light}@media (prefers-color-scheme:dark){{{own_dark}{dark}}}</style>"
+
+
+def _of_own(*rules: str) -> str:
+    """Rules for this picture alone, which may stand among others on a page."""
+    return "".join(f".timeline{rule}" for rule in rules)
 
 
 _STYLE = _style()

@@ -18,6 +18,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
 from tilefw.timing.instruction_facts import BarrierFacts, InstructionFacts, facts_of
 from tilefw.timing.memory_levels import MemoryLevels, Traffic
+from tilefw.timing.observer import Observer
 from tilefw.timing.phases import Phases, awaited, begun, phases_of
 from tilefw.timing.streams import WaveAccess, WaveStream
 
@@ -101,14 +102,14 @@ class _Gap:
 class ProcessorModel:
     """One processor of a launch. `active` processors of the chip work at the same time and share what lies beyond. `together`: by
     atomic instruction, the part of the workgroups that want the same addresses. `tells`: what cycles go for; else an outcome has
-    its `cycles` alone, in two thirds of the time. `lanes`: of a wave."""
+    its `cycles` alone, in two thirds of the time. `lanes`: of a wave. `observer`: is told of each instruction, where it `tells`."""
 
     def __init__(
         self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int,
         together: Mapping[int, float] = MappingProxyType({}), ideal: Ideal = REAL, tells: bool = True,
-        lanes: int = 32,
+        lanes: int = 32, observer: Observer | None = None,
     ) -> None:
-        self._chip, self._memory, self._ideal, self._tells = chip, memory, ideal, tells
+        self._chip, self._memory, self._ideal, self._tells, self._observer = chip, memory, ideal, tells, observer
         self._queues = {number: max(1.0, part * active) for number, part in together.items()}
         self._static = [facts_of(chip, instruction, lanes) for instruction in instructions]
         self._rates = [_share(chip, place, active) for place in range(len(chip.levels))]
@@ -118,8 +119,8 @@ class ProcessorModel:
         its own place as soon as it has ended, on other memory."""
         numbers = {number: place for place, number in enumerate(dict.fromkeys(s.workgroup for s in streams))}
         waves = [_Wave(s, i % self._chip.schedulers, numbers[s.workgroup], i, rounds) for i, s in enumerate(streams)]
-        made = _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves, self._queues, self._ideal, self._tells)
-        return made.outcome()
+        how = (self._ideal, self._tells, self._observer)
+        return _ProcessorRun(self._chip, self._memory, self._static, self._rates, waves, self._queues, *how).outcome()
 
 
 class _ProcessorRun:
@@ -129,9 +130,9 @@ class _ProcessorRun:
 
     def __init__(
         self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[InstructionFacts], rates: Sequence[float],
-        waves: Sequence[_Wave], queues: Mapping[int, float], ideal: Ideal, tells: bool,
+        waves: Sequence[_Wave], queues: Mapping[int, float], ideal: Ideal, tells: bool, observer: Observer | None,
     ) -> None:
-        self._queues, self._ideal, self._tells = queues, ideal, tells
+        self._queues, self._ideal, self._tells, self._observer = queues, ideal, tells, observer
         self._chip, self._memory, self._static, self._rates, self._waves = chip, memory, static, rates, waves
         self._out = Outcome()
         self._turn = [0.0] * chip.schedulers
@@ -227,6 +228,9 @@ class _ProcessorRun:
         out.busy[cost.pipe] += cost.cycles
         out.executed[number] += 1
         out.operations[cost.pipe] += cost.operations
+        if self._observer is not None:
+            self._observer.issued(wave.index, number, (at, wave.cause), (issue, cause), cost.slots)
+            self._observer.taken(*key, self._free[key] - cost.cycles, cost.cycles)
         self._account(wave, issue, cause, cost.slots)
         return issue
 
@@ -367,6 +371,8 @@ class _ProcessorRun:
             taken = access.passes * chip.shared_pass
             self._free[key] = begin + taken
             self._out.busy[chip.shared_pipe] += taken
+            if self._observer is not None:
+                self._observer.taken(*key, begin, taken)
             done, cause = begin + taken + cost.latency, chip.shared_pipe
         if access.remote_latency is not None:
             return issue + cost.latency + access.remote_latency, LINKS
@@ -391,6 +397,8 @@ class _ProcessorRun:
         taken = access.repeats * self._queues.get(number, 1.0) * self._chip.atomic_cycles
         self._free[key] = max(issue, self._free[key]) + taken
         self._out.busy[ATOMICS] += taken
+        if self._observer is not None:
+            self._observer.taken(*key, self._free[key] - taken, taken)
         return self._free[key], ATOMICS
 
     def _transfer(self, traffic: Traffic, issue: float, latency: float) -> tuple[float, str]:
@@ -404,6 +412,8 @@ class _ProcessorRun:
                 if self._tells:
                     self._out.busy[levels[place].name] += taken
                     self._out.moved[levels[place].name] += nbytes
+                if self._observer is not None:
+                    self._observer.taken(levels[place].name, 0, begin, taken)
                 when = begin + taken + latency * levels[min(place, traffic.level)].latency
                 if when > done:
                     done, cause = when, levels[place].name

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import linecache
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 from tilefw.api.execution_trace import ExecutionTrace
 from tilefw.timing.causes import causes
@@ -13,6 +11,7 @@ from tilefw.timing.chip_timing import ChipTiming
 from tilefw.timing.launch_profile import LaunchProfile, Limit, Roof, StalledCode
 from tilefw.timing.launch_time import PredictedTime, RecordedLaunch, dealt, launch_time, neighbours
 from tilefw.timing.periods import LONG
+from tilefw.timing.source_lines import line_of
 
 
 def launch_profile(
@@ -87,7 +86,7 @@ def _stalls(trace: ExecutionTrace, time: PredictedTime) -> tuple[tuple[StalledCo
     for number, executed in sorted(outcome.executed.items()):
         instruction = trace.instructions[number]
         causes = dict(outcome.stalls.get(number, {}))
-        line = _line(instruction)
+        line = line_of(instruction)
         source = "" if instruction.source is None else line[0]
         found.append(StalledCode(str(number), instruction.text, executed, sum(causes.values()), causes, source))
         executed_by_line[line] += executed
@@ -98,10 +97,3 @@ def _stalls(trace: ExecutionTrace, time: PredictedTime) -> tuple[tuple[StalledCo
         for line, executed in executed_by_line.items()
     ]
     return tuple(found), tuple(sorted(lines, key=lambda line: -line.stalled))
-
-
-def _line(instruction: Any) -> tuple[str, str]:
-    place = instruction.source
-    if place is None:
-        return "code without a source line", ""
-    return f"{place.file}:{place.line}", (place.text or linecache.getline(place.file, place.line)).strip()

@@ -76,3 +76,11 @@ def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = tmp_path / "page.html"
     assert main(["profile", "vector_add", "--target", "nvidia-sm80", "--param", "n=5000", "--page", str(path)]) == 0
     assert "vector_add" in path.read_text(encoding="utf-8") and "any browser shows it" in capsys.readouterr().err
+
+
+def test_the_page_of_the_command_has_a_timeline_that_fits_a_phone(browser: chromium.Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    assert main(["profile", "vector_add", "--target", "nvidia-sm80", "--param", "n=4096", "--page", str(path)]) == 0
+    opened(browser, path, path.read_text(), width=390, height=844)
+    assert browser.evaluate("document.querySelectorAll('svg.timeline rect.bed').length") >= 2
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390

@@ -14,11 +14,12 @@ from tilefw.page_template import filled
 from tilefw.timing.page.sections import section
 
 
-def page(profiles: Sequence[Mapping[str, Any]]) -> str:
-    """The page of profiles as `LaunchProfile.to_json` gives them."""
+def page(profiles: Sequence[Mapping[str, Any]], pictures: Sequence[str] = ()) -> str:
+    """The page of profiles as `LaunchProfile.to_json` gives them; `pictures`: their timelines as SVG, where there are some."""
     names = [f"{profile['kernel']} on {profile['target']}" for profile in profiles]
     links = "".join(f'<a href="#p{number}">{escape(name)}</a> ' for number, name in enumerate(names))
-    body = "".join(section(number, profile) for number, profile in enumerate(profiles))
+    drawn = [*pictures, *[""] * (len(profiles) - len(pictures))]
+    body = "".join(section(number, *both) for number, both in enumerate(zip(profiles, drawn, strict=True)))
     slots = {"title": escape(", ".join(dict.fromkeys(names))), "links": links if len(names) > 1 else "", "body": body}
     return filled(__name__, ("page.js",), slots)
 

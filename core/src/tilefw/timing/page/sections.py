@@ -13,16 +13,21 @@ CONTEXT = 400  # source lines between the first and the last one with code that 
 Row = Mapping[str, Any]
 
 
-def section(number: int, profile: Mapping[str, Any]) -> str:
-    """One profile; `number` is its place on the page, which its anchors have."""
+def section(number: int, profile: Mapping[str, Any], picture: str = "") -> str:
+    """One profile; `number` is its place on the page, which its anchors have, `picture` its timeline."""
     places = {row["where"]: f"{number}-{at}" for at, row in enumerate(profile["lines"]) if _placed(row)}
     return (
         f'<section id="p{number}"><h2>{escape(profile["kernel"])} <span>on {escape(profile["target"])}</span></h2>'
         f'<p class="facts">{_facts(profile)}</p><div class="pair"><div><h3>Cycles go to</h3>{_limits(profile["limits"])}</div>'
         f"<div><h3>Roofline</h3>{roofline(profile['roofline'])}{_levels(profile['roofline']['levels'])}</div></div>"
+        f"{_timeline(picture)}"
         f'<div class="pair code"><div><h3>Source</h3>{_source(profile["lines"], places)}</div>'
         f"<div><h3>Machine code</h3>{_instructions(profile['stalls'], places)}</div></div>{_notes(profile['notes'])}</section>"
     )
+
+
+def _timeline(picture: str) -> str:
+    return f'<h3>Timeline</h3><div class="scroll" tabindex="0">{picture}</div>' if picture else ""
 
 
 def _placed(row: Row) -> bool:
