@@ -50,6 +50,12 @@ def softmax(x, out, columns, BLOCK: tl.constexpr):
 
 
 @tilefw.jit
+def sort(x, out, columns, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * columns + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.sort(tl.load(x + at)))
+
+
+@tilefw.jit
 def layernorm(x, weight, bias, out, columns, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
@@ -130,6 +136,11 @@ def _softmax(rows: int, columns: int) -> tuple[Side, Side]:
     return lambda: softmax[(rows,)](x, out, columns, BLOCK=tilefw.next_power_of_2(columns)), numpy
 
 
+def _sort(rows: int, columns: int) -> tuple[Side, Side]:
+    x, out = _random(rows, columns), np.empty((rows, columns), np.float32)
+    return lambda: sort[(rows,)](x, out, columns, BLOCK=columns), lambda: np.sort(x, axis=1)
+
+
 def _layernorm(rows: int, columns: int) -> tuple[Side, Side]:
     import torch
 
@@ -179,12 +190,13 @@ def _attention(heads: int, keys: int, size: int) -> tuple[Side, Side]:
     )
 
 
-# What, against whom, the goal, rounds, both sides.
-ROWS: tuple[tuple[str, str, float, int, Callable[[], tuple[Side, Side]]], ...] = (
+# What, against whom, the goal where there is one, rounds, both sides.
+ROWS: tuple[tuple[str, str, float | None, int, Callable[[], tuple[Side, Side]]], ...] = (
     ("add 2^20", "NumPy", 1.1, 60, lambda: _add(1 << 20)),
     ("add 2^24", "NumPy", 1.1, 15, lambda: _add(1 << 24)),
     ("softmax 1024x1024", "NumPy", 0.5, 30, lambda: _softmax(1024, 1024)),
     ("softmax 1000x781", "NumPy", 0.5, 30, lambda: _softmax(1000, 781)),
+    ("sort 1024x1024", "NumPy", None, 20, lambda: _sort(1024, 1024)),
     ("layer norm 1024x1024", "PyTorch", 1.0, 30, lambda: _layernorm(1024, 1024)),
     ("matmul 512", "NumPy", 1.3, 20, lambda: _matmul(512, (512, 512, 64))),
     ("matmul 2048", "NumPy", 1.3, 4, lambda: _matmul(2048, (512, 512, 128))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -29,6 +30,12 @@ class _Word:
 class _Numbers:
     """i64 arithmetic on NumPy arrays: all that index arithmetic asks of a machine."""
 
+    def __init__(self, permutes: bool) -> None:
+        self.permutes = permutes
+
+    def numbers(self, numbers: Sequence[int]) -> _Word:
+        return _Word(np.array(numbers))
+
     def const(self, pattern: int, type_: str) -> _Word:
         return _Word(np.array([pattern], np.uint64).view(np.int64))
 
@@ -40,8 +47,8 @@ class _Numbers:
         return _Word(meaning(*(operand.lanes for operand in operands)))
 
 
-def _math(lanes: int) -> IndexMath[Any]:
-    return IndexMath(_Numbers(), Scopes(), lanes)  # type: ignore[arg-type]
+def _math(lanes: int, permutes: bool = False) -> IndexMath[Any]:
+    return IndexMath(_Numbers(permutes), Scopes(), lanes)  # type: ignore[arg-type]
 
 
 def _base(number: int) -> _Word:
@@ -63,13 +70,13 @@ OPS = {
 }
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize(("lanes", "permutes"), [(1, False), (4, False), (4, True)])
 @pytest.mark.parametrize("name", OPS)
-def test_the_rule_of_an_op_names_the_elements_that_the_op_declares(name: str, lanes: int) -> None:
+def test_the_rule_of_an_op_names_the_elements_that_the_op_declares(name: str, lanes: int, permutes: bool) -> None:
     op = OPS[name]()
     source, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     wanted = source_indices(type(op), source, result, tuple(op.properties.items())).reshape(result)
-    math = _math(lanes)
+    math = _math(lanes, permutes)
     size = result[-1]
     found = np.empty_like(wanted)
     for outer in np.ndindex(result[:-1]):
@@ -97,3 +104,26 @@ def test_a_vector_that_stays_in_a_row_keeps_one_quotient() -> None:
     assert row.uniform and column.stride == 1
     row, column = math.divided(Index(_base(24), 1, 8), 4)
     assert list(math.value(row).lanes) == [6, 6, 6, 6, 7, 7, 7, 7] and column.vector is not None
+
+
+SHAPES = st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=5).filter(lambda shape: prod(shape) % 8 == 0)
+
+
+@given(SHAPES, st.integers(0, 40), st.booleans(), st.data())
+def test_steps_of_lanes_are_what_vectors_of_numbers_are(shape: list[int], number: int, known: bool, data: st.DataObject) -> None:
+    """Vectors of a tile with some dims flipped, seen in two shapes, whether where they begin is known or not."""
+    begin = 8 * (number % (prod(shape) // 8))
+    math, plain = _math(8, permutes=True), np.arange(begin, begin + 8)
+    at = unflattened(Index(begin if known else _base(begin), 1, 0 if known and not begin else 8), shape, math)
+    wanted = list(np.unravel_index(plain, shape))
+    assert [list(np.broadcast_to(math.value(index).lanes, 8)) for index in at] == [list(each) for each in wanted]
+    flipped = [data.draw(st.booleans()) for _ in shape]
+    turned = [math.mirrored(index, size) if flip else index for index, size, flip in zip(at, shape, flipped, strict=True)]
+    wanted = [size - 1 - each if flip else each for each, size, flip in zip(wanted, shape, flipped, strict=True)]
+    flat = flat_index(tuple(turned), shape, math)
+    numbers = np.ravel_multi_index(wanted, shape)
+    assert list(np.broadcast_to(math.value(flat).lanes, 8)) == list(numbers)
+    assert flat.vector is not None or flat.divisor == 0 or isinstance(flat.base, int) or not flat.base.lanes[0] % flat.divisor
+    again = unflattened(flat, shape[::-1], math)
+    wanted = list(np.unravel_index(numbers, shape[::-1]))
+    assert [list(np.broadcast_to(math.value(index).lanes, 8)) for index in again] == [list(each) for each in wanted]

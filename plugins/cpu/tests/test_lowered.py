@@ -87,6 +87,18 @@ def across(x, out, scale, N: tl.constexpr, M: tl.constexpr):
 
 
 @tilefw.jit
+def short_rows(x, out, ROWS: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * N + tl.arange(0, N)[None, :]
+    values = tl.load(x + at)
+    tl.store(out + at, tl.sort(values))
+    fours = tl.sort(tl.reshape(values, (ROWS * N // 4, 4)), descending=True)
+    tl.store(out + ROWS * N + at, tl.reshape(tl.flip(fours, 0), (ROWS, N)))
+    pairs = tl.sort(tl.reshape(values, (ROWS * N // 2, 2)))
+    least, most = tl.split(pairs)
+    tl.store(out + 2 * ROWS * N + at, tl.reshape(tl.join(most, least), (ROWS, N)))
+
+
+@tilefw.jit
 def ends(out, begin, end, step, N: tl.constexpr):
     at = tl.arange(0, N)
     count = tl.zeros([N], tl.int32)
@@ -145,6 +157,17 @@ def test_a_tile_across_the_vectors_is_read_whole_vectors_at_a_time() -> None:
     signature = {"x": "*fp32", "out": "*fp32", "scale": "fp32"}
     code = tilefw.compile(across, target="cpu", signature=signature, constexprs={"N": 32, "M": 64})
     assert "shufflevector" in code.text and "gather" not in code.text
+
+
+@pytest.mark.parametrize(("rows", "n", "dtype"), [(1, 64, np.float32), (4, 8, np.float64), (2, 4, np.int8), (16, 16, np.int32)])
+def test_several_short_rows_make_a_vector(rows: int, n: int, dtype: Any) -> None:
+    numbers = np.random.default_rng(n).integers(-100, 100, rows * n)
+    agree(short_rows, [numbers.astype(dtype), np.zeros(3 * rows * n, dtype)], ROWS=rows, N=n)
+
+
+def test_sorting_permutes_vectors_and_picks_no_single_elements() -> None:
+    code = tilefw.compile(short_rows, target="cpu", signature={"x": "*fp32", "out": "*fp32"}, constexprs={"ROWS": 1, "N": 64})
+    assert "shufflevector" in code.text and "gather" not in code.text and "scatter" not in code.text
 
 
 @pytest.mark.parametrize("bounds", [(2**31 - 1000, 2**31 - 1, 1024), (0, 10, 3), (5, 5, 1), (-7, 3, 2)])

@@ -7,7 +7,7 @@ where it meets vectors. What was made for one index is not made again in the sam
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
 from typing import Any, Generic, cast
 
 import numpy as np
@@ -96,7 +96,7 @@ class Elements(Generic[V]):
         known = [each for each in index if each is not None]
         op = value.owner
         if len(known) == len(index):
-            if not self._loads(value, set()):
+            if not self.loads(value):
                 self.at(value, tuple(known), math)
         elif value in self.buffers:
             return
@@ -109,8 +109,11 @@ class Elements(Generic[V]):
         elif isinstance(op, ops.ExpandDimsOp):
             self._ahead(op.source, (*index[: op.axis], *index[op.axis + 1 :]), math, seen)
 
-    def _loads(self, value: SSAValue, seen: set[SSAValue]) -> bool:
+    def loads(self, value: SSAValue) -> bool:
         """Whether making elements of a value reads memory of arguments, or what is being written."""
+        return self._loads(value, set())
+
+    def _loads(self, value: SSAValue, seen: set[SSAValue]) -> bool:
         if value in seen or value in self.buffers or not types.is_tile(value.type):
             return False
         seen.add(value)
@@ -183,12 +186,18 @@ class Elements(Generic[V]):
 
     def place(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], int]:
         """Where elements of a buffer stand, and in how many lanes."""
+        return self._placed(buffer, math.spread(self._flat(buffer, index, math)), math)
+
+    def _flat(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> Index[V]:
+        """The number of an element in a buffer's memory."""
         shape = buffer.shape
         if buffer.panel:
             front, (row, column) = index[:-2], index[-2:]
             number, within = math.divided(column, buffer.panel)
             index, shape = (*front, number, row, within), (*shape[:-2], shape[-1] // buffer.panel, shape[-2], buffer.panel)
-        flat = flat_index(index, shape, math)
+        return flat_index(index, shape, math)
+
+    def _placed(self, buffer: TileBuffer, flat: Index[V], math: IndexMath[V]) -> tuple[ElementMemory[V], int]:
         address = self.base(buffer)
         size = bytes_of(buffer.element)
         if flat.vector is not None:
@@ -212,8 +221,16 @@ class Elements(Generic[V]):
         return self.legal("addi", memory.address, distance)
 
     def read(self, buffer: TileBuffer, index: Indices, math: IndexMath[V]) -> V:
-        """Elements of a buffer."""
-        memory, lanes = self.place(buffer, index, math)
+        """Elements of a buffer; those of one stretch of memory that is no longer than a vector at once, and then in their order."""
+        flat = self._flat(buffer, index, math)
+        first, width = _stretch(flat, prod(buffer.shape), math.lanes)
+        if width:
+            there = Index(flat.base, 0, flat.divisor)
+            start = Index(math.add(there, fixed(first)).base, 1 if width > 1 else 0, gcd(flat.divisor, width))
+            memory, lanes = self._placed(buffer, start, self.math(width))
+            found = self.machine.load(memory, buffer.element, lanes)
+            return self.machine.permuted(found, [step - first for step in flat.steps])
+        memory, lanes = self._placed(buffer, math.spread(flat), math)
         return self.machine.load(memory, buffer.element, lanes)
 
     def write(self, buffer: TileBuffer, index: Indices, value: V, math: IndexMath[V]) -> None:
@@ -269,7 +286,7 @@ class Elements(Generic[V]):
     def reach(self, access: TileAccess, index: Indices, math: IndexMath[V]) -> tuple[ElementMemory[V], V | None, int]:
         """Where the accessed elements at an index stand, which of them are accessed (None for all), and in how many lanes."""
         if access.dims is not None:
-            return self._block(access, access.dims, index, math)
+            return self._block(access, access.dims, tuple(math.spread(each) for each in index), math)
         mask = None if access.mask is None else self.at(access.mask, index, math)
         zero = self.legal.integer(0, "i64")
         size = bytes_of(access.element)
@@ -390,7 +407,21 @@ class Elements(Generic[V]):
         return self.scopes.cached(("below", limit, size), make)
 
     def _is_inside(self, limit: MaskLimit | None, at: Index[V]) -> bool:
-        return not isinstance(at.base, int) and at.vector is None and at.stride in (0, 1) and limit in self.inside.get(at.base, ())
+        plain = at.vector is None and not at.steps and at.stride in (0, 1)
+        return plain and not isinstance(at.base, int) and limit in self.inside.get(at.base, ())
+
+
+def _stretch(flat: Index[Any], size: int, lanes: int) -> tuple[int, int]:
+    """Of elements of a buffer of `size`, the least aligned stretch that has them all: where it begins from the base on, and its
+    length. That is 0 where it is longer than a vector."""
+    if not flat.steps:
+        return 0, 0
+    least, most = min(flat.steps), max(flat.steps)
+    width = 1
+    while width < lanes and least // width != most // width:
+        width *= 2
+    first = least // width * width
+    return (first, width) if most < first + width and flat.divisor % width == 0 and size % width == 0 else (0, 0)
 
 
 def _first_lane(index: Indices) -> Indices:

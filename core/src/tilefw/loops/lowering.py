@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any, Generic
 
 from xdsl.dialects.func import FuncOp
@@ -16,7 +17,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.loops.access import element_name
 from tilefw.loops.buffers import Scratch, TileBuffer, bytes_of
 from tilefw.loops.elements import Elements
-from tilefw.loops.index import Index, IndexMath, fixed
+from tilefw.loops.index import Index, IndexMath, fixed, stepped
 from tilefw.loops.index_map import Indices
 from tilefw.loops.limits import Limits, MaskLimit, limits_along
 from tilefw.loops.machine import LoopMachine, V
@@ -234,7 +235,43 @@ class TileLowering(Generic[V]):
         def write(index: Indices, math: IndexMath[V]) -> None:
             elements.write(into, index, finish(elements.at(value, index, math)), math)
 
+        across = self._short_rows(into.shape, bits)
+        if across and not into.panel and not elements.loads(value):
+            self._several_rows(into.shape, *across, write)
+            return
         self.each(into.shape, bits, write, into.panel, (value,))
+
+    def _short_rows(self, shape: Shape, bits: int) -> tuple[int, int] | None:
+        """Where rows are shorter than a vector: the dim of which some neighbours with all that is in them make one, and how
+        many."""
+        lanes, inner = self.machine.vector_lanes(bits), 1
+        for dim in reversed(range(len(shape) if self.machine.permutes else 0)):
+            if lanes % inner:
+                return None
+            count = lanes // inner
+            if shape[dim] >= count:
+                return (dim, count) if dim < len(shape) - 1 and shape[dim] % count == 0 else None
+            inner *= shape[dim]
+        return None
+
+    def _several_rows(self, shape: Shape, dim: int, count: int, write: Callable[[Indices, IndexMath[V]], None]) -> None:
+        """Call `write` for vectors of what is next to each other in the last dims, `count` of the neighbours in one of them."""
+        inner = prod(shape[dim + 1 :])
+        math = self.elements.math(count * inner)
+        lanes = range(math.lanes)
+        front = tuple(lane // inner for lane in lanes)
+        sizes = [(prod(shape[at + 1 :]), shape[at]) for at in range(dim + 1, len(shape))]
+        within = tuple(stepped(0, tuple(lane // each % size for lane in lanes), 0) for each, size in sizes)
+
+        def nest(outer: Indices) -> None:
+            at = len(outer)
+            with self.counting(shape[at], count if at == dim else 1) as index:
+                if at < dim:
+                    nest((*outer, index))
+                else:
+                    write((*outer, stepped(index.base, front, index.divisor), *within), math)
+
+        nest(())
 
     def _store_across(
         self, value: SSAValue, into: TileBuffer, finish: Callable[[V], V], dim: int, other: int, lanes: int

@@ -149,10 +149,10 @@ class LoopMachine(ABC, Generic[V]):
     single one is repeated.
 
     `product_tile` is how many rows, and how many vectors of a row, of a product are summed up at once: as many registers. A machine
-    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart. One
-    that `fetches` is told what will be read later (`ElementMemory.ahead`). Where
-    masked stores of vectors take longer than others, `cheap_masked_stores` is false: what a mask lets through whole is then stored
-    without it, in a loop of its own.
+    that `transposes` exchanges the rows and columns of a square of vectors faster than it reads elements that are far apart, and
+    one that `permutes` has lanes of a vector in another order faster. One that `fetches` is told what will be read later
+    (`ElementMemory.ahead`). Where masked stores of vectors take longer than others, `cheap_masked_stores` is false: what a mask
+    lets through whole is then stored without it, in a loop of its own.
 
     A machine with an engine that copies blocks says how many dims one copy counts, `copy_dims`, and how many tags tell its copies
     apart, `copy_tags`: tag 0 for copies that are awaited at once, the others for loads of loops that are started a turn early. One
@@ -167,6 +167,7 @@ class LoopMachine(ABC, Generic[V]):
     rules: Mapping[str, Rule] = RULES
     product_tile: tuple[int, int] = (1, 1)
     transposes: ClassVar[bool] = False
+    permutes: ClassVar[bool] = False
     fetches: ClassVar[bool] = False
     cheap_masked_stores: bool = True
     copy_dims: ClassVar[int] = 0
@@ -228,6 +229,14 @@ class LoopMachine(ABC, Generic[V]):
     def transposed(self, rows: Sequence[V]) -> Sequence[V]:
         """Of as many vectors as they have lanes: element k of vector i becomes element i of vector k. For a machine that
         `transposes`."""
+        raise NotImplementedError
+
+    def permuted(self, value: V, order: Sequence[int]) -> V:
+        """Lanes of a vector, by their numbers, some of them perhaps more than once. For a machine that `permutes`."""
+        raise NotImplementedError
+
+    def numbers(self, numbers: Sequence[int]) -> V:
+        """Known numbers in lanes of i64. For a machine that `permutes`."""
         raise NotImplementedError
 
     # -- memory

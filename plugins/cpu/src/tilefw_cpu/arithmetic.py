@@ -357,6 +357,12 @@ class LlvmArithmetic(LlvmText):
         found = self.emit(f"shufflevector {kind} {a.text}, {kind} {b.text}, <{lanes} x i32> <{numbers}>", a.type, lanes)
         return self._quiet.moved(found, a, b)
 
+    def permuted(self, value: LlvmValue, order: Sequence[int]) -> LlvmValue:
+        return self.repeated(value, len(order)) if value.lanes == 1 else self.shuffled(value, value, order)
+
+    def numbers(self, numbers: Sequence[int]) -> LlvmValue:
+        return LlvmValue(f"<{', '.join(f'i64 {n}' for n in numbers)}>", "i64", len(numbers))
+
     def finished(self) -> None:
         """The function is written: what only that tells is put into its lines."""
         self._quiet.settle(self.lines)

@@ -40,6 +40,7 @@ class LlvmWriter(LlvmArithmetic, LoopMachine[LlvmValue]):
     """Writes the body of one program: memory, atomics and what a program knows, beside rows and control flow."""
 
     transposes = True
+    permutes = True
     fetches = True
     takes_whole = True
 
