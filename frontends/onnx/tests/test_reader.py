@@ -230,3 +230,34 @@ def test_an_operator_that_the_opset_does_not_have_yet_is_told():
     with pytest.raises(CodeError) as caught:
         _graph(_one("Gelu", ["x"], [4], [4]), 13)
     assert caught.value.code == "TFW0994"
+
+
+@pytest.mark.parametrize("imported, own", [("ai.onnx", ""), ("", "ai.onnx"), ("ai.onnx", "ai.onnx")])
+def test_operators_of_the_domain_ai_onnx_are_onnxs_own_of_the_version_that_is_imported(imported, own, tmp_path):
+    """Before version 13 a softmax without an axis was one of all dims behind the first."""
+    x = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    told = [helper.make_tensor_value_info(name, TensorProto.FLOAT, x.shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Softmax", ["x"], ["y"], domain=own)], "m", told[:1], told[1:])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid(imported, 11)]).SerializeToString())
+    with Session(compile_graph(read_model(path), "reference")) as session:
+        found = session.run({"x": x})["y"]
+    due = np.exp(x - x.max((1, 2), keepdims=True))
+    np.testing.assert_allclose(found, due / due.sum((1, 2), keepdims=True), rtol=1e-6)
+
+
+def _of_one_node(node, constants, imports):
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    opsets = [helper.make_opsetid(domain, version) for domain, version in imports]
+    return helper.make_model(helper.make_graph([node], "m", [x], [y], constants), opset_imports=opsets)
+
+
+@pytest.mark.parametrize("imports, told", [
+    ([("", 999)], "has opset 999, and onnx"), ([("", 18), ("ai.onnx", 17)], "two versions of one domain"),
+    ([("", 18)], "B has inconsistent type"),
+])
+def test_versions_that_onnx_does_not_know_and_types_that_do_not_agree_are_told(imports, told):
+    whole = numpy_helper.from_array(np.ones(2, np.int64), "w")
+    for read in (graph_of, fused_graph_of):
+        with pytest.raises(CodeError, match=told):
+            read(_of_one_node(helper.make_node("Add", ["x", "w"], ["y"]), [whole], imports), "m")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,7 @@ def opened_model(model: onnx.ModelProto, name: str) -> OpenedModel:
     """A model that somebody has built, which stays as it is."""
     own = onnx.ModelProto()
     own.CopyFrom(model)
+    _spell_domains(own, name)
     return OpenedModel(own, _taken_out(own.graph, name, ""), name)
 
 
@@ -54,6 +55,7 @@ def _checked(load: Callable[[], onnx.ModelProto], name: str, folder: str) -> Ope
         raise CodeError(f"{error.filename or name} cannot be read: {error.strerror or error}", code="TFW0930") from None
     except Exception as error:  # protobuf's
         raise CodeError(f"{name} is no whole ONNX model: {first_line(error)}", code="TFW0994") from None
+    _spell_domains(model, name)
     weights = _taken_out(model.graph, name, folder)
     try:
         external_data_helper.load_external_data_for_model(model, folder)  # of branches and attributes
@@ -61,6 +63,37 @@ def _checked(load: Callable[[], onnx.ModelProto], name: str, folder: str) -> Ope
     except Exception as error:  # the checker's own
         raise CodeError(f"{name} is no whole ONNX model: {first_line(error)}", code="TFW0994") from None
     return OpenedModel(model, weights, name)
+
+
+def _spell_domains(model: onnx.ModelProto, name: str) -> None:
+    """Write the domain of ONNX's own operators as onnx does, empty: "ai.onnx" is another name of it. Raises CodeError for a domain
+    that is imported twice, and for operators of a later version than onnx knows."""
+    for holder in (model, *model.functions):
+        for one in holder.opset_import:
+            one.domain = _spelled(one.domain)
+        versions = {(one.domain, one.version) for one in holder.opset_import}
+        if len({domain for domain, _ in versions}) < len(versions):
+            raise CodeError(f"{name} imports two versions of one domain of operators", code="TFW0994")
+        if (own := dict(versions).get("", 0)) > (latest := onnx.defs.onnx_opset_version()):
+            raise CodeError(
+                f"{name} has opset {own}, and onnx {onnx.__version__} knows {latest}", code="TFW0994",
+                help="export the model with an earlier opset, or install a later onnx",
+            )
+    _spell_nodes(model.graph.node)
+    for function in model.functions:
+        _spell_nodes(function.node)
+
+
+def _spell_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
+    for node in nodes:
+        node.domain = _spelled(node.domain)
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") or attribute.graphs else ():
+                _spell_nodes(graph.node)
+
+
+def _spelled(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
 
 
 def _taken_out(graph: onnx.GraphProto, name: str, folder: str) -> dict[str, np.ndarray]:

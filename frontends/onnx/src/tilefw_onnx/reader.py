@@ -83,10 +83,15 @@ def opened_graph(
         opsets[""] = OLDEST_OPSET
     if model.functions:
         model = _inlined(model, name)
+    if model.graph.sparse_initializer:
+        raise CodeError(
+            f"{name} has a sparse constant, '{model.graph.sparse_initializer[0].values.name}'", code="TFW0994",
+            help="export the model with dense constants",
+        )
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except Exception as error:
-        raise CodeError(f"the shapes of {name} do not fit each other: {first_line(error)}", code="TFW0994") from None
+        raise CodeError(f"the types and shapes of {name} do not fit each other: {first_line(error)}", code="TFW0994") from None
     return (reading or ModelReading)(inferred.graph, opsets, name, known=file.weights).graph()
 
 
@@ -127,11 +132,6 @@ class ModelReading:
 
     def graph(self) -> KernelGraph:
         self.known.update({one.name: array_of(one, self.file) for one in self.source.initializer})
-        if self.source.sparse_initializer:
-            raise CodeError(
-                f"{self.file} has a sparse constant, '{self.source.sparse_initializer[0].values.name}'", code="TFW0994",
-                help="export the model with dense constants",
-            )
         for info in (*self.source.input, *self.source.value_info, *self.source.output):
             self.describe(info)
         for info in self.source.input:
@@ -352,6 +352,8 @@ def _unknown(proto: onnx.NodeProto, own: bool) -> str:
     """Why an operator is not lowered: what its shape follows from, or that there is none, with the nearest that there is."""
     if own and proto.op_type in OF_DATA:
         return f"the shape of what {proto.op_type} gives follows from data, which only a run knows"
+    if own and proto.op_type == "If":
+        return f"which branch is taken follows from '{proto.input[0]}', which only a run knows"
     near = get_close_matches(proto.op_type, MODEL_OPERATORS, n=1) if own else []
     named = "::".join(filter(None, (proto.domain, proto.op_type)))
     return f"no operator {named}; the nearest is {near[0]}" if near else f"no operator {named}"
