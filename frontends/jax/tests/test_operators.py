@@ -52,6 +52,11 @@ def pools(x):
     return most(x), jax.grad(lambda x: (most(x) ** 2).sum())(x), jnp.cumsum(x, 1), lax.cumsum(x, 2, reverse=True)
 
 
+def neighbours(x, y):
+    found = jnp.nextafter(x, y)
+    return lax.bitcast_convert_type(jnp.where(jnp.isnan(found), 0, found), f"int{8 * x.dtype.itemsize}")
+
+
 CASES = {
     "pointwise": (lambda x: (
         jnp.sinh(x), jnp.arctan2(x, x[::-1]), jax.nn.sigmoid(x), jnp.cbrt(x), jnp.isfinite(x), jnp.round(x), jnp.sign(x),
@@ -66,6 +71,7 @@ CASES = {
         *(lax.reduce_precision(x.astype(kind), *bits) for kind in ("float32", "bfloat16", "float16")
           for bits in ((5, 10), (8, 7), (4, 3))),
         *(x.astype(kind) for kind in ("float8_e4m3fn", "float8_e5m2", "uint8", "int8")), lax.acosh(x), lax.clamp(2.0, x, 1.0),
+        *(neighbours(x.astype(kind), y.astype(kind)) for kind in ("float32", "bfloat16") for y in (x[::-1], jnp.full_like(x, 2))),
         lax.is_finite(x.astype("float8_e5m2")), lax.is_finite(jnp.clip(x, -448, 448).astype("float8_e4m3fn")),
     ), ENDS),
     "of nothing and other beginnings": (lambda x, i: (
@@ -104,7 +110,7 @@ CASES = {
     ), X),
     "products": (lambda x, y: (
         jnp.einsum("abic,abcd->abid", x[None, None], y), jnp.tensordot(x, x), x[0] @ x[1], jnp.einsum("ij,kj->jki", x, x),
-        x.astype(jnp.bfloat16) @ x.T.astype(jnp.bfloat16),
+        x.astype(jnp.bfloat16) @ x.T.astype(jnp.bfloat16), (x > 1) @ (x.T > 0),
     ), X, _R.standard_normal((2, 1, 8, 3)).astype(np.float32)),
     "convolutions": (convolutions, IMAGE, KERNEL),
     "pools": (pools, IMAGE),

@@ -189,6 +189,20 @@ def _reduce_precision(step: PointwiseStep, values: Values) -> GraphValue:
     return w("select", w("isnan", x), x, found)
 
 
+def _next_after(step: PointwiseStep, values: Values) -> GraphValue:
+    """The neighbour of `x` on the side of `y`: the whole number of its bits and 1 more or less."""
+    if not is_float(step.source):
+        raise refuse(step)
+    w, (x, y) = step.write, values
+    whole, one = f"int{step.bits}", 1 << (step.bits - 1)
+    away = w("xori", w("ltf", x, y), w("ltf", x, 0.0))
+    bits = w("bitcast", x, to=whole)
+    beside = w("bitcast", w("select", away, w("addi", bits, 1), w("subi", bits, 1)), to=step.source)
+    least = w("bitcast", w("ori", w("andi", w("bitcast", y, to=whole), -one), 1), to=step.source)
+    found = w("select", w("eqf", x, y), y, w("select", w("eqf", x, 0.0), least, beside))
+    return w("select", w("isnan", y), y, w("select", w("isnan", x), x, found))
+
+
 def _floats(row: str, step: PointwiseStep, values: Values) -> GraphValue:
     if not is_float(step.source):
         raise refuse(step)
@@ -244,6 +258,7 @@ POINTWISE: Mapping[str, PointwiseRule] = {
     "stablehlo.round_nearest_afz": _round_away, "stablehlo.clamp": _clamp, "stablehlo.select": _select,
     "stablehlo.compare": _compare, "stablehlo.convert": _convert, "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.reduce_precision": _reduce_precision, "chlo.square": _square,
+    "chlo.next_after": _next_after,
     "stablehlo.popcnt": partial(_counted, special_functions.set_bits),
     "stablehlo.count_leading_zeros": partial(_counted, special_functions.leading_zeros),
 }

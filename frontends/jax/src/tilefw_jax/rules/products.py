@@ -40,7 +40,8 @@ def dot_general(b: KnownValueBuilder, op: Any, values: Values) -> GraphValue:
     if not all(prod(shape_of(value)) for value in (left, right)):
         return _zeros(b, op)
     spelled = ["".join(word[dim] for dim in sorted(word)) for word in words]
-    return b.einsum(left, right, f"{spelled[0]},{spelled[1]}->{''.join(result)}", kind_of(op.results[0].type))
+    found = b.einsum(left, right, f"{spelled[0]},{spelled[1]}->{''.join(result)}", _summed_as(op))
+    return b.map("nei", found, 0) if kind_of(op.results[0].type) == "int1" else found
 
 
 def _zeros(b: KnownValueBuilder, op: Any) -> GraphValue:
@@ -50,11 +51,15 @@ def _zeros(b: KnownValueBuilder, op: Any) -> GraphValue:
     return b.broadcast(zero, shape)
 
 
+def _summed_as(op: Any) -> str:
+    """The type of the sums; truth values are counted."""
+    kind = kind_of(op.results[0].type)
+    return "int32" if kind == "int1" else kind
+
+
 def _factors(b: KnownValueBuilder, op: Any, values: Values) -> list[GraphValue]:
     """The factors in one element type."""
-    kinds, result = [kind_of(one.type) for one in op.operands], kind_of(op.results[0].type)
-    if result == "int1":
-        raise UnsupportedError("a product of truth values", code="TFW0992", note="cast them to int32 or float32 first")
+    kinds, result = [kind_of(one.type) for one in op.operands], _summed_as(op)
     if is_float(kinds[0]) != is_float(result) or is_float(kinds[1]) != is_float(result):
         raise UnsupportedError(f"a product of {kinds[0]} and {kinds[1]} with sums of {result}", code="TFW0992")
     same = kinds[0] == kinds[1] and (is_float(result) or not kinds[0].startswith("u") or kinds[0] == result)
