@@ -8,7 +8,7 @@ Wait = tuple[float, str]
 """The cycle in which a wait ends, and what it was for."""
 
 
-class Observer(Protocol):
+class ProcessorObserver(Protocol):
     """Cycles count from the processor's first."""
 
     def issued(self, wave: int, number: int, ready: Wait, issue: Wait, slots: float) -> None:

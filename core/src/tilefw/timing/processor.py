@@ -18,7 +18,7 @@ from tilefw.api.errors import UnsupportedError
 from tilefw.timing.chip_timing import ChipTiming, InstructionCost
 from tilefw.timing.instruction_facts import BarrierFacts, InstructionFacts, facts_of
 from tilefw.timing.memory_levels import MemoryLevels, Traffic
-from tilefw.timing.observer import Observer
+from tilefw.timing.observer import ProcessorObserver
 from tilefw.timing.phases import Phases, awaited, begun, phases_of
 from tilefw.timing.streams import WaveAccess, WaveStream
 
@@ -107,7 +107,7 @@ class ProcessorModel:
     def __init__(
         self, chip: ChipTiming, instructions: Sequence[Any], memory: MemoryLevels, active: int,
         together: Mapping[int, float] = MappingProxyType({}), ideal: Ideal = REAL, tells: bool = True,
-        lanes: int = 32, observer: Observer | None = None,
+        lanes: int = 32, observer: ProcessorObserver | None = None,
     ) -> None:
         self._chip, self._memory, self._ideal, self._tells, self._observer = chip, memory, ideal, tells, observer
         self._queues = {number: max(1.0, part * active) for number, part in together.items()}
@@ -130,7 +130,7 @@ class _ProcessorRun:
 
     def __init__(
         self, chip: ChipTiming, memory: MemoryLevels, static: Sequence[InstructionFacts], rates: Sequence[float],
-        waves: Sequence[_Wave], queues: Mapping[int, float], ideal: Ideal, tells: bool, observer: Observer | None,
+        waves: Sequence[_Wave], queues: Mapping[int, float], ideal: Ideal, tells: bool, observer: ProcessorObserver | None,
     ) -> None:
         self._queues, self._ideal, self._tells, self._observer = queues, ideal, tells, observer
         self._chip, self._memory, self._static, self._rates, self._waves = chip, memory, static, rates, waves

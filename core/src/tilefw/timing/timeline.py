@@ -79,7 +79,7 @@ class _ProcessorLog:
     names: dict[int, str] = field(default_factory=dict)
 
     def issued(self, wave: int, number: int, ready: Wait, issue: Wait, slots: float) -> None:
-        """See Observer."""
+        """See ProcessorObserver."""
         stretches = self.waves[wave]
         since = stretches[-1].end if stretches else 0.0
         for until, cause in (ready, issue):
@@ -89,7 +89,7 @@ class _ProcessorLog:
         _joined(stretches, _Stretch(self._name(number), EXECUTES, issue[0], issue[0] + slots, slots))
 
     def taken(self, resource: str, scheduler: int, begin: float, cycles: float) -> None:
-        """See Observer."""
+        """See ProcessorObserver."""
         if cycles:
             _joined(self.resources[resource, scheduler], _Stretch(resource, resource, begin, begin + cycles, cycles))
 
