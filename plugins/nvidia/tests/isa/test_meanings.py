@@ -375,3 +375,22 @@ def test_votes_matches_and_reductions() -> None:
     assert set(largest) == {4}
     assert set(parity) == {int(np.bitwise_xor.reduce(values))}
     assert set(active) == {M32}
+
+
+@pytest.mark.parametrize("groups", [(0x0000FFFF, 0xFFFF0000), (0x11111111, 0xEEEEEEEE)], ids=["halves", "strided"])
+def test_groups_of_lanes_with_masks_of_their_own_step_at_once(groups: tuple[int, int]) -> None:
+    """As cooperative groups have it: each is reduced, matched and asked by itself."""
+    values = np.random.default_rng(4).integers(0, 3, 32).astype(np.uint32)
+    masks = np.array([next(mask for mask in groups if mask >> lane & 1) for lane in range(32)], np.uint32)
+    code = (
+        "redux.sync.add.u32 %r10, %r0, %r1;\nredux.sync.min.s32 %r11, %r0, %r1;\nmatch.any.sync.b32 %r12, %r0, %r1;\n"
+        "setp.eq.u32 %p1, %r0, 1;\nvote.sync.ballot.b32 %r13, %p1, %r1;"
+    )
+    got = run(code, [values, masks], [np.uint32] * 4)
+    for lane in range(32):
+        of = [other for other in range(32) if int(masks[lane]) >> other & 1]
+        wanted = (
+            sum(int(values[other]) for other in of), min(int(values[other]) for other in of),
+            sum(1 << other for other in of if values[other] == values[lane]), sum(1 << other for other in of if values[other] == 1),
+        )
+        assert tuple(int(result[lane]) for result in got) == wanted

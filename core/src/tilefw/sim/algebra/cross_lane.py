@@ -108,13 +108,22 @@ class CrossLanes(Algebra):
         neutral = {
             "add": 0, "or": 0, "xor": 0, "and": 0xFFFFFFFF, "min_u": 0xFFFFFFFF, "max_u": 0, "min_s": 2**31 - 1, "max_s": -(2**31),
         }[op]
-        inside = np.where(self._in_members(members), value, value.dtype.type(neutral))
-        return _REDUCE[op].reduce(inside, axis=2, keepdims=True, dtype=inside.dtype).view(np.uint32)
+        inside, none = self._in_members(members), value.dtype.type(neutral)
+        if members.shape[2] == 1 or (members == members[:, :, :1])[np.broadcast_to(inside, self.frame.shape)].all():
+            taken = np.where(inside, value, none)
+            return _REDUCE[op].reduce(taken, axis=2, keepdims=True, dtype=taken.dtype).view(np.uint32)
+        of = self._each_ones(members) & inside[..., None, :]
+        taken = np.where(of, np.broadcast_to(value, inside.shape)[..., None, :], none)
+        return _REDUCE[op].reduce(taken, axis=3, dtype=taken.dtype).view(np.uint32)
+
+    def _each_ones(self, members: Array) -> Array:
+        """By lane, and then by lane, whether the second is in the mask of the first."""
+        return ((members[..., None] >> np.arange(self.wave_size, dtype=_WORD)) & _WORD(1)).astype(np.bool_)
 
     def match(self, a: Array, members: Array) -> Array:
         inside = self._in_members(members)
         value = np.broadcast_to(a, np.broadcast_shapes(a.shape, inside.shape))
-        equal = (value[..., None, :] == value[..., :, None]) & inside[..., None, :]
+        equal = (value[..., None, :] == value[..., :, None]) & inside[..., None, :] & self._each_ones(members)
         packed = np.packbits(equal, axis=-1, bitorder="little")
         return np.ascontiguousarray(packed).view(np.uint32)[..., 0]
 

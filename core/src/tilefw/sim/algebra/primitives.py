@@ -302,11 +302,12 @@ class Algebra(MatrixPrimitives, EnginePrimitives, MulticastPrimitives):
 
     @primitive(width_of_first)
     def wave_reduce(self, a: Value, op: WaveOp, members: Value) -> Value:
-        """Reduction of 32-bit values over the active lanes of the wave that are in the 32-bit mask `members`."""
+        """Reduction of 32-bit values over the active lanes of the wave that are in the lane's 32-bit mask `members`: groups of
+        lanes with masks of their own are reduced at once."""
 
     @primitive(lambda a, members: 32)
     def match(self, a: Value, members: Value) -> Value:
-        """Mask of the active lanes in `members` whose `a` equals this lane's (waves of 32)."""
+        """Mask of the active lanes in the lane's `members` whose `a` equals this lane's (waves of 32)."""
 
     @primitive(lambda values, bits, mapping: tuple(values[0] for _ in range(1 << mapping.output_register_bits)))
     def rearrange(self, values: Sequence[Value], bits: int, mapping: BitMap) -> tuple[Value, ...]:
