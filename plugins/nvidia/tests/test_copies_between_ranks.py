@@ -96,15 +96,10 @@ def reads(x, other, flag, answer, out):
     tl.store(x, 2)
 
 
-def read_by_the_other(first: str, second: str = "", seed: int = 0) -> str:
-    """Rank 0's first wave does `first`, its second one `second`; rank 1 reads x behind the flag, and answers. What it has read, or
-    the instruction with which it races."""
-    code = {
-        copies: f"{_BEGIN}{first}\tbra done;\nsecond:\n{second}",
-        reads: _READER,
-    }
+def of_two_ranks(first: str, second: str, seed: int) -> list[int] | str:
+    """What rank 1 has in `out` behind what rank 0 and rank 1 do, or the instruction of rank 0 with which it races."""
     changed = {}
-    for kernel, body in code.items():
+    for kernel, body in ((copies, first), (reads, second)):
         recorded = RecordedNode(TARGET, 1, {})
         recorded.run([(0, kernel, (1,), (recorded.zeros((1,), "int32"),) * 5)])
         (own,) = recorded.artifacts.values()
@@ -115,11 +110,18 @@ def read_by_the_other(first: str, second: str = "", seed: int = 0) -> str:
     flag, answer = (node.zeros((1,), "int32") for _ in range(2))
     given = [x[0], other[0], flag[1], answer[0], out[1]]
     try:
-        node.run([(rank, kernel, (1,), given, {"checks": "default,races"}) for rank, kernel in enumerate(code)], seed=seed)
+        node.run([(rank, one, (1,), given, {"checks": "default,races"}) for rank, one in enumerate((copies, reads))], seed=seed)
     except CheckError as error:
-        assert "nothing orders this load of rank 1" in error.message
+        assert "of rank 1 and an access of rank 0" in error.message
         return error.findings[0].other or ""
-    return f"read {out[1].tolist() == [7] * 64 or out[1].tolist()[:2]}"
+    return out[1].tolist()
+
+
+def read_by_the_other(first: str, second: str = "", seed: int = 0) -> str:
+    """Rank 0's first wave does `first`, its second one `second`; rank 1 reads x behind the flag, and answers. What it has read, or
+    the instruction with which it races."""
+    found = of_two_ranks(f"{_BEGIN}{first}\tbra done;\nsecond:\n{second}", _READER, seed)
+    return found if isinstance(found, str) else f"read {found == [7] * 64 or found[:2]}"
 
 
 def test_each_of_two_copies_of_one_place_counts_until_it_has_ended():
@@ -141,3 +143,24 @@ def test_who_waits_for_a_copy_that_completes_on_a_barrier_is_behind_what_it_has_
     """The second wave stores what the copy reads, of which rank 1 has no part: the copy is of another agent than its wave."""
     over = "\tst.global.u32 [%other], 5;\n"
     assert read_by_the_other(f"{OWN}{LOAD}", f"{COPIED}{over}{SIGNAL}") == "read [7, 0]"
+
+
+_ASYNCHRONOUS = """
+	add.u32 %r5, %r3, %r2;
+	cp.async.ca.shared.global [%r5], [%rd2], 4;
+	cp.async.commit_group;
+{before}
+	bar.sync 0;
+	@!%p1 st.release.sys.global.u32 [%flag], 1;
+{behind}
+"""
+_WRITER = _READER.replace("ld.global.u32 %r7, [%rd2];\n\tst.global.u32 [%rd3], %r7;", "st.global.u32 [%rd2], 9;")
+
+
+def test_what_an_asynchronous_copy_reads_is_released_behind_its_wait():
+    """Rank 0 copies x, and tells rank 1 that it may write there: before or behind the wait."""
+    wait = "\tcp.async.wait_group 0;"
+    for seed in range(3):
+        assert of_two_ranks(_ASYNCHRONOUS.format(before=wait, behind=""), _WRITER, seed) == [0] * 64
+        found = of_two_ranks(_ASYNCHRONOUS.format(before="", behind=wait), _WRITER, seed)
+        assert "cp.async.ca.shared.global" in found

@@ -30,7 +30,7 @@ class CopyingLanes(MemoryLanes):
         data, poison = self._read_source(source_space, source, size, source_size, mask)
         filled = np.zeros(shape, dtype=np.bool_) if source_size is None else np.broadcast_to(source_size == 0, shape)
         filled = filled[mask]
-        kind, group = self._copy_group(threads)
+        kind, group = self.copy_group(threads)
         for piece in self.pieces(destination_space, destination, size, "write", mask):
             assert piece.lanes is not None
             chosen = piece.lanes[mask]
@@ -43,7 +43,7 @@ class CopyingLanes(MemoryLanes):
             self.batch.copies.start(copy)
         self.counters.access(source_space, "copy", size, int(mask.sum()))
 
-    def _copy_group(self, threads: Array) -> tuple[Kind | None, Array]:
+    def copy_group(self, threads: Array) -> tuple[Kind | None, Array]:
         """What finishes the copies that the running instruction starts for these threads: an event of its own, or a group."""
         kind = settled_by(self.instruction)
         if kind is None:

@@ -1,4 +1,5 @@
-"""What engines copy to and from memory that launches at once share, as the check of races between ranks sees it.
+"""What engines, and asynchronous copies of threads, read and write of memory that launches at once share, as the check of races
+between ranks sees it.
 
 A copy reads and writes as the wave that started it does: what is before the copy must be before its start. Nobody is ordered behind
 it while it is on its way, whatever its wave releases meanwhile. When it has ended it is an access: of that wave, whose wait for its
@@ -18,10 +19,13 @@ from tilefw.sim.checks.agent_order import AgentOrder, is_shared_by_all
 from tilefw.sim.engine.batch import Batch
 from tilefw.sim.engine.joint_agents import JointAgents
 from tilefw.sim.floats import Array
+from tilefw.sim.memory.access import Access
+from tilefw.sim.memory.copies import Copy
 from tilefw.sim.memory.engine_copies import EngineCopy
 from tilefw.sim.memory.regions import Region
 from tilefw.sim.tracking.agent_accesses import NOBODY, PlaceAccesses
 from tilefw.sim.tracking.copies_in_flight import CopySide, StartedCopy, starting_waves, where_in
+from tilefw.sim.tracking.pending_reads import PendingRead, numbered
 
 IN_FLIGHT = 1 << 60  # an epoch that nobody gets to know: that of a copy that has not ended
 
@@ -56,6 +60,31 @@ class RankEngineOrder(AgentOrder):
 
     def end(self, batch: Batch) -> None:
         self._joint.copies.left(batch)
+        self._joint.pending_reads.left(batch)
+
+    def copies_read(self, lanes: NumpyLanes, access: Access) -> None:
+        """Copies of threads read from here on until a wait covers them."""
+        for piece in access.pieces:
+            if is_shared_by_all(piece.region) and piece.lanes is not None and piece.lanes.any():
+                threads = lanes.batch.copies.threads(lanes.frame, piece.lanes)
+                _, groups = lanes.copy_group(threads)
+                site = self.launch.memory.first_agent, lanes.instruction.index
+                read = PendingRead(
+                    site, piece.region, piece.index, access.size, self._agents(lanes, piece), numbered(threads, groups)
+                )
+                self._joint.pending_reads.started(lanes.batch, read)
+
+    def copy_landed(self, lanes: NumpyLanes, copy: Copy) -> None:
+        """Who waited for copies of threads has read their sources now."""
+        site = self.launch.memory.first_agent, copy.instruction.index
+        views = self.words.agents.views
+        for read in self._joint.pending_reads.landed(lanes.batch, site, copy):
+            agents, inverse = np.unique(read.agents, return_inverse=True)
+            epochs = np.array([views[agent].released for agent in agents.tolist()]) + 1
+            numbers = self._joint.records.numbers(agents, epochs, site, 0)[inverse.reshape(-1)]
+            places = self._places(read.region)
+            known = self._joint.known(self.words.agents, agents.tolist())
+            self._note_reads(places, places.granules(read.index, read.size), numbers, known)
 
     def copy_ended(self, batch: Batch, copy: EngineCopy, agent: int) -> None:
         """It is an access of this agent."""
@@ -114,6 +143,21 @@ class RankEngineOrder(AgentOrder):
                 mine = np.broadcast_to(agents[:, None], author.shape)
                 bad &= min(scope, started.side.scope) < self._meetings(mine, author)
             found = np.where(bad, self._flying_numbers(started)[rows], found)
+        return self._pending(region, places, granules, agents, found) if writes else found
+
+    def _pending(self, region: Region, places: PlaceAccesses, granules: Array, agents: Array, found: Array) -> Array:
+        """`found`, and where another agent's threads have copies on their way that read what is written."""
+        for read in self._joint.pending_reads.of(region):
+            theirs = places.granules(read.index, read.size)
+            at = where_in(granules, theirs.reshape(-1))
+            elements = at // theirs.shape[1]
+            author = read.agents[elements]
+            bad = (at >= 0) & (author != agents[:, None])
+            if bad.any():
+                authors, inverse = np.unique(read.agents, return_inverse=True)
+                epochs = np.full(len(authors), IN_FLIGHT)
+                numbers = self._joint.records.numbers(authors, epochs, read.site, 0, flying=True)[inverse.reshape(-1)]
+                found = np.where(bad, numbers[elements], found)
         return found
 
     def _flying_numbers(self, started: StartedCopy) -> Array:

@@ -54,6 +54,7 @@ class RankRaces(RankEngineOrder):
 
     def copy_read(self, lanes: NumpyLanes, access: Access) -> None:
         self.access(lanes, access)
+        self.copies_read(lanes, access)
 
     def accessed(self, lanes: NumpyLanes, access: Access) -> None:
         """What strong accesses learn and tell, in memory of a workgroup and in that of all."""

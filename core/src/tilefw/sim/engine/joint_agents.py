@@ -18,6 +18,7 @@ from tilefw.sim.program import Program
 from tilefw.sim.tracking.agent_accesses import AccessRecords, PlaceAccesses
 from tilefw.sim.tracking.barrier_copies import completes_on_barriers
 from tilefw.sim.tracking.copies_in_flight import CopiesInFlight
+from tilefw.sim.tracking.pending_reads import PendingReads
 
 _ALL = np.iinfo(np.int64).max
 
@@ -70,6 +71,7 @@ class JointAgents:
     records: AccessRecords = field(default_factory=AccessRecords)
     places: list[PlaceAccesses] = field(default_factory=list)
     copies: CopiesInFlight = field(default_factory=CopiesInFlight)
+    pending_reads: PendingReads = field(default_factory=PendingReads)
     _devices: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _groups: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     _known: Array = field(default_factory=lambda: np.zeros((0, 0), np.int64))
