@@ -26,6 +26,13 @@ def test_an_array_over_a_buffer_has_the_bounds_of_the_buffer():
     assert host.nbytes == 64 and host.offset == 8 and not host.readonly
 
 
+def test_an_array_whose_mask_a_kernel_would_not_see_is_refused():
+    masked = np.ma.masked_array(np.arange(4.0), mask=[0, 1, 0, 0])
+    with pytest.raises(LaunchError, match="masked array") as caught:
+        array_argument(masked)
+    assert caught.value.code == "TFW0330" and array_argument(masked.filled(0)).nbytes == 32
+
+
 NARROW = [
     "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float6_e3m2fn", "float4_e2m1fn", "int4",
 ]

@@ -123,6 +123,8 @@ def conversion(kind: type) -> Callable[[Any, str], HostArray | DeviceArray]:
     """`array_argument` for values of one type."""
     if kind is np.ndarray:
         return _from_numpy
+    if issubclass(kind, np.ma.MaskedArray):
+        return _refuse_masked
     if issubclass(kind, HostArray | DeviceArray):
         return _as_it_is
     if issubclass(kind, TypedArray):
@@ -144,6 +146,14 @@ def is_torch_tensor(kind: type) -> bool:
     """Whether a type is PyTorch's tensor or derived from it, in whatever module."""
     torch = hasattr(kind, "untyped_storage") and not hasattr(kind, TYPED)
     return torch and any(base.__module__.partition(".")[0] == "torch" for base in kind.__mro__)
+
+
+def _refuse_masked(value: Any, what: str) -> HostArray:
+    """A kernel reads what stands behind a mask as if there were none."""
+    raise LaunchError(
+        f"{what} is a masked array, whose mask a kernel does not see", code="TFW0330",
+        help="pass its .data, and numpy.ma.getmaskarray(array) as an argument of its own, or array.filled(value)",
+    )
 
 
 def _as_it_is(array: HostArray | DeviceArray, what: str) -> HostArray | DeviceArray:
