@@ -97,6 +97,18 @@ def test_numbers_have_the_types_that_pytorch_gives_them_whatever_they_are():
         assert all(map(torch.equal, made(x, n), model(x, n)))
 
 
+def test_attention_with_a_function_of_scores_and_a_mask_is_kernels():
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    slope, causal = torch.tensor([0.5, 0.25]), create_block_mask(lambda b, h, i, j: i >= j, None, None, 16, 16, device="cpu")
+
+    def model(q, k, v):
+        return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s - (i - j).abs() * slope[h], block_mask=causal)
+
+    given = torch.randn(3, 1, 2, 16, 16).unbind()
+    assert torch.allclose(compiled(model, "reference", fallback="error")(*given), model(*given), rtol=1e-4, atol=1e-5)
+
+
 def test_what_has_no_kernel_is_warned_of_and_counted_or_refused():
     def model(x):
         return torch.linalg.inv(x) + 1

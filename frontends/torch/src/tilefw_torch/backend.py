@@ -14,6 +14,7 @@ import torch
 from tilefw.api.errors import UnsupportedError, UsageError
 from tilefw.runtime import config
 from tilefw.runtime.plugins.loader import find_target
+from tilefw_torch import flexible_attention
 from tilefw_torch.decompositions import table
 from tilefw_torch.inductor_patches import InductorCompile, compiling
 from tilefw_torch.report import KEEPER, CompileReport, FallbackWarning
@@ -88,6 +89,7 @@ def tilefw(
             vars(graph)["current_callable"] = ResidentCall(call, chosen.target, chosen.keywords(), weights, stays, kept)
         return graph
 
+    flexible_attention.write_out(model)
     with compiling(compile):
         return compile_fx(model, inputs, inner_compile=inner, decompositions=table())
 
