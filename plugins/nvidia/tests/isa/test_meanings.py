@@ -394,3 +394,19 @@ def test_groups_of_lanes_with_masks_of_their_own_step_at_once(groups: tuple[int,
             sum(1 << other for other in of if values[other] == values[lane]), sum(1 << other for other in of if values[other] == 1),
         )
         assert tuple(int(result[lane]) for result in got) == wanted
+
+
+@pytest.mark.parametrize("value", ["%r0", "%r20", "%r22"], ids=["loaded", "of the lane", "one for all"])
+def test_groups_may_be_told_from_the_lane_alone(value: str) -> None:
+    """Their masks are then the same in all waves of a launch, and held once."""
+    values = np.random.default_rng(4).integers(0, 3, 64).astype(np.uint32)
+    code = (
+        "mov.u32 %r20, %laneid; mov.u32 %r22, 3; setp.lt.u32 %p1, %r20, 8; selp.b32 %r21, 0x000000FF, 0xFFFFFF00, %p1;\n"
+        f"redux.sync.add.u32 %r10, {value}, %r21; match.any.sync.b32 %r11, {value}, %r21;"
+    )
+    summed, matched = (got.reshape(2, 32) for got in run(code, [values], [np.uint32] * 2))
+    held = {"%r0": values.reshape(2, 32), "%r20": np.tile(np.arange(32), (2, 1)), "%r22": np.full((2, 32), 3)}[value]
+    for group in (range(8), range(8, 32)):
+        for lane in group:
+            assert summed[:, lane].tolist() == [int(wave[list(group)].sum()) for wave in held]
+            assert matched[:, lane].tolist() == [sum(1 << other for other in group if wave[other] == wave[lane]) for wave in held]

@@ -109,11 +109,11 @@ class CrossLanes(Algebra):
             "add": 0, "or": 0, "xor": 0, "and": 0xFFFFFFFF, "min_u": 0xFFFFFFFF, "max_u": 0, "min_s": 2**31 - 1, "max_s": -(2**31),
         }[op]
         inside, none = self._in_members(members), value.dtype.type(neutral)
-        if members.shape[2] == 1 or (members == members[:, :, :1])[np.broadcast_to(inside, self.frame.shape)].all():
+        if members.shape[2] == 1 or (~inside | (members == members[:, :, :1])).all():
             taken = np.where(inside, value, none)
             return _REDUCE[op].reduce(taken, axis=2, keepdims=True, dtype=taken.dtype).view(np.uint32)
         of = self._each_ones(members) & inside[..., None, :]
-        taken = np.where(of, np.broadcast_to(value, inside.shape)[..., None, :], none)
+        taken = np.where(of, np.broadcast_to(value, np.broadcast_shapes(value.shape, inside.shape))[..., None, :], none)
         return _REDUCE[op].reduce(taken, axis=3, dtype=taken.dtype).view(np.uint32)
 
     def _each_ones(self, members: Array) -> Array:
