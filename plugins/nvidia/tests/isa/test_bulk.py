@@ -67,6 +67,54 @@ def test_stores_of_two_waves_to_one_place_race_unless_their_bytes_are_equal(seco
     assert codes(run(body.replace("@%p0", "@%p2"), [ZEROS, ZEROS], block=64)[1]) == found
 
 
+TWO_WAVES = "and.b32 %r6, %r0, 31; shl.b32 %r3, %r0, 2; add.u32 %r4, %r3, %r1; add.u32 %r5, %r6, {first};\n"
+TWO_WAVES += "setp.ge.u32 %p1, %r0, 32;\n@%p1 add.u32 %r5, %r6, {second};\nst.shared.u32 [%r4], %r5; setp.eq.u32 %p2, %r6, 0;\n"
+TWO_WAVES += READY
+SENT = "@%p2 cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r4], 128;\n@%p2 cp.async.bulk.commit_group;\n"
+ENDED = "@%p2 cp.async.bulk.wait_group{} 0;\n"
+
+
+@pytest.mark.parametrize(("second", "found"), [(7, set()), (8, {"TFW0826"})])
+def test_stores_at_once_of_one_place_race_unless_their_bytes_are_equal(second: int, found: set[str]) -> None:
+    waves = TWO_WAVES.format(first=7, second=second)
+    assert codes(run(waves + SENT + ENDED.format(""), [ZEROS, ZEROS], block=64)[1]) == found
+    apart = "@%p1 bra second;\n" + SENT + "bar.sync 0;\nbra done;\nsecond:\nbar.sync 0;\n" + SENT + "done:\n"
+    assert codes(run(waves + apart + ENDED.format(""), [ZEROS, ZEROS], block=64)[1]) == found
+
+
+@pytest.mark.parametrize(
+    ("access", "wait", "found"),
+    [
+        ("ld.global.u32 %r8, [%d1]; st.shared.u32 [%r1+1024], %r8;\n", "", {"TFW0826"}),
+        ("ld.global.u32 %r8, [%d1]; st.shared.u32 [%r1+1024], %r8;\n", ENDED.format(".read"), {"TFW0826"}),
+        ("ld.global.u32 %r8, [%d1]; st.shared.u32 [%r1+1024], %r8;\n", ENDED.format(""), set()),
+        ("ld.global.u32 %r8, [%d1+128]; st.shared.u32 [%r1+1024], %r8;\n", "", set()),  # beside it
+        ("st.global.u32 [%d1], 3;\n", "", {"TFW0826"}),
+        ("st.global.u32 [%d1], 7;\n", "", set()),  # what the copy writes there
+    ],
+)
+@pytest.mark.parametrize("by", ["the wave itself", "another wave"])
+def test_global_memory_that_an_engine_is_at_work_on_is_left_alone(access: str, wait: str, found: set[str], by: str) -> None:
+    first, second = (access, "") if by == "the wave itself" else ("", access)
+    body = TWO_WAVES.format(first=7, second=7) + f"@%p1 bra second;\n{SENT}{wait}{first}bar.sync 0;\nbar.sync 0;\nbra done;\n"
+    body += f"second:\nbar.sync 0;\n{second}bar.sync 0;\ndone:\n@!%p1 bra all;\nret;\nall:\n{ENDED.format('')}"
+    assert codes(run(body, [ZEROS, np.zeros(64, np.uint32)], block=64)[1]) == found
+
+
+def test_a_source_in_global_memory_is_not_written_before_the_wait() -> None:
+    for value, found in ((3, {"TFW0826"}), (0, set())):  # DATA begins with a 0
+        early = LOAD + f"@%p0 st.global.u32 [%d0], {value};\n"
+        assert codes(run(INIT + READY + EXPECT.format(bytes=128) + early + WAIT + OUT, [DATA, ZEROS])[1]) == found
+
+
+def test_reductions_and_atomics_of_one_place_go_on_together() -> None:
+    waves = TWO_WAVES.format(first=7, second=8)
+    adds = SENT.replace(".bulk_group [", ".bulk_group.add.u32 [").replace("cp.async.bulk.global", "cp.reduce.async.bulk.global")
+    body = waves + adds + "red.relaxed.gpu.global.add.u32 [%d1], 1;\n" + ENDED.format("")
+    (_, out), findings = run(body, [ZEROS, ZEROS], block=64)
+    assert findings == () and out.tolist() == [2 * lane + 15 + 64 * (lane == 0) for lane in range(32)]
+
+
 def test_the_source_is_read_late_so_that_overwriting_it_shows() -> None:
     (_, out), _ = run(FILL + READY + STORE + COMMIT + "bar.sync 0;\n" + FILL.replace("7", "90") + DONE, [DATA, ZEROS])
     assert np.array_equal(out, DATA + 90)
