@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
-from model_rows import KERNEL_US, Predicted, Row
+from model_rows import HOST_TIMED, KERNEL_US, Predicted, Row
 from published_points import CannotModelError
 
 from tilefw.api.timing import ChipFigures
@@ -122,11 +122,11 @@ _TLX_MATRIX_CORES = tuple(
 )
 
 
-# A call of that kernel from Python, which is timed where the chip waits for it: testing/gfx942_perf_harness.py beside it.
+# A call of that kernel from Python; what takes less shows the call's time: testing/gfx942_perf_harness.py beside it.
 _TLX_CALL_US = 48.1
 
-# What the reader of a thread says of its small sizes.
-_HOST_BOUND = re.compile(r"host-launch bound \(constant ~(\d+)-(\d+) us\)")
+# Of a row's remark: the sizes below which a source timed the host.
+_HOST_BOUND = re.compile(r"sizes < ~?(\d+)\b[^;]*host-launch bound")
 
 # Tiles in the names of kernels: Composable Kernel's threads, rows, columns and depth; rows and columns of aiter's assembly.
 _CK = re.compile(r"kernel=\S*?_256x(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_")
@@ -143,6 +143,9 @@ def predicted_gemm(row: Row) -> Predicted:
     if row.kind == "grouped gemm":
         return _grouped(row, chip)
     problem = _problem(row)
+    bound = _HOST_BOUND.search(row.config)
+    if bound and problem.m < int(bound[1]):
+        raise CannotModelError(HOST_TIMED)
     launch, tiles = _launch(row, chip), _tiles(row, chip)
     pipeline = _pipeline(row, chip)
     times = (_tile_time(chip, problem, tile, launch, pipeline) for tile in tiles if _fits(chip, problem, tile))
@@ -150,7 +153,8 @@ def predicted_gemm(row: Row) -> Predicted:
     if best is None:
         raise CannotModelError("the tile that is stated does not fit the chip")
     seconds = best.seconds + (_quantised(row, chip) if "activation quantisation" in row.config else 0.0)
-    seconds = max(seconds, _call_us(row) * 1e-6)
+    if "TLX gfx942" in row.implementation and seconds < _TLX_CALL_US * 1e-6:
+        raise CannotModelError(HOST_TIMED)
     nbytes = problem.batch * ((problem.m + problem.n) * problem.k * problem.size + problem.m * problem.n * problem.out)
     return Predicted(seconds, problem.operations, nbytes, limit=best.limit)
 
@@ -221,14 +225,6 @@ def _launch(row: Row, chip: ChipFigures) -> float:
     profiled = row.source in ("rtsk", "rtref")  # times of kernels, with operands that take turns in memory
     graphs = ("CUDA graph", "CUDA-graph", "HIP graph", "proton")
     return chip["launch"] if profiled or any(word in row.config for word in graphs) else chip["event_launch"]
-
-
-def _call_us(row: Row) -> float:
-    """Microseconds of a call from Python, where the source says that it was waited for instead of the chip."""
-    if "TLX gfx942" in row.implementation:
-        return _TLX_CALL_US
-    stated = _HOST_BOUND.search(row.config)
-    return (float(stated[1]) + float(stated[2])) / 2 if stated and "Triton" in row.implementation else 0.0
 
 
 def _tiles(row: Row, chip: ChipFigures) -> Iterable[Tile]:

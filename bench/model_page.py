@@ -42,9 +42,9 @@ What the sources' kernels and benchmarks were seen to do, where a first reading 
 - Triton's tutorial since October 2023 goes backward twice, once for keys and values and once for queries: seven products, not five.
 - TLX attention has one tile (128 by 128 on Hopper, 256 by 128 on Blackwell), FlashAttention-3 one for each mask, and both clear,
   add up and convert the queries' gradient as fp32 in kernels of their own. TLX products on gfx942 are the fastest of seven tiles,
-  and their harness times the call from Python where that takes longer than the kernel.
+  and their harness times the call from Python where that takes longer than the kernel: such rows have no prediction.
 - Workgroups that wait for their loads in each step find the L2 and the matrix units busy with their neighbours (Gluon's first
-  product, two of them on a processor); Triton's products below 3072³ of one thread are bound by the call from Python, as it says.
+  product, two of them on a processor).
 - ROCm's stream-K kernels number their programs anew, so that neighbours share a die's L2; operands that take turns in memory make a
   launch cold.
 

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from pathlib import Path
 
 from published_points import CannotModelError
@@ -50,11 +51,12 @@ _SIZES = (
     ("f64", 8),
     ("f32", 4),
 )
+HOST_TIMED = "the source says that the host's Python was timed, not the chip"
 KERNEL_US = 1.0  # a kernel between two kernels of a graph: its start alone, about half of `launch` (assumption)
 _POSITIVE = frozenset(("M", "N", "K", "B", "S", "D", "H", "HQ", "HK", "Sq", "Sk", "T", "V", "C")) | frozenset(
     ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "SPLIT_K", "NUM_SMS")
 )
-_NUMBER = re.compile(r"(\w+)=(-?[\d.]+)(?:\^(\d+))?")
+_NUMBER = re.compile(r"(\w+)=(-?(?:\d+\.?\d*|\.\d+))(?:\^(\d+))?", re.ASCII)
 _CLOCK = re.compile(r"sm clock (\d+) MHz|sm (\d+) MHz|clock (\d{3,4}) MHz")
 
 
@@ -140,8 +142,14 @@ def read_rows(path: Path) -> list[Row]:
 
 def named_numbers(text: str) -> dict[str, float]:
     """All NAME=NUMBER of a text, of one name the first."""
-    found = reversed(_NUMBER.findall(text))
-    return {name: float(value.rstrip(".")) ** int(power or 1) for name, value, power in found if value.strip("-.")}
+    return {name: _power(float(value), int(power or 1)) for name, value, power in reversed(_NUMBER.findall(text))}
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return base**exponent
+    except OverflowError:
+        return inf
 
 
 def in_unit(row: Row, found: Predicted, figures: ChipFigures) -> float:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import NamedTuple
 
-from model_rows import KERNEL_US, Predicted, Row
+from model_rows import HOST_TIMED, KERNEL_US, Predicted, Row
 from published_points import CannotModelError
 
 from tilefw.api.timing import ChipFigures
 from tilefw.timing.outline import Outline, Work, at_clock, outlined_time
 
-_HOST = "the source's own flag says that the host's Python was timed, not the chip"
 _BY_ELEMENT = 12  # instructions of a norm's backward pass: two loads, two conversions, seven of arithmetic, a store
 # Liger's benchmarks of Megatron's layers and losses: the element types of its scripts at the stated version.
 _LIGER_SIZES = (("megatron", 2), ("kl_div", 4), ("jsd", 4), ("tvd", 4), ("cross_entropy", 4))
@@ -48,7 +47,7 @@ def predicted_stream(row: Row) -> Predicted:
     """The time of a row that streams. Raises CannotModelError."""
     chip = row.figures()
     if "HOST-BOUND?" in row.config:
-        raise CannotModelError(_HOST)
+        raise CannotModelError(HOST_TIMED)
     if row.clock():
         chip = at_clock(chip, row.clock() or 0)
     made = next((count for word, count in _COUNTS.items() if _named(row, word)), None)

@@ -74,6 +74,7 @@ def test_set_target_none_forgets_the_target():
         ({"executor": "hardware"}, "executor"),
         ({"checks": "bound"}, "did you mean 'bounds'"),
         ({"checks": ["races", 3]}, "there is no check"),
+        ({"checks": True}, "checks are names, not True"),
         ({"budget": 0}, "budget"),
         ({"budget": True}, "budget"),
         ({"numerics": "iee"}, "did you mean 'ieee'"),

@@ -96,6 +96,32 @@ def test_more_work_is_not_faster_and_none_has_a_reason(scripts: None) -> None:
     assert judged(product, "M=512 N=0 K=512") == (0.0, "the row says N=0, where a kernel needs at least 1")
 
 
+def test_rows_that_time_the_host_have_no_prediction(scripts: None) -> None:
+    """What the source says of the host's time is no prediction of the chip's."""
+    model, model_rows = (importlib.import_module(module) for module in ("model", "model_rows"))
+    remark = "sizes < ~3000 are host-launch bound (constant ~55-60 us); use >= 3072"
+
+    def judged(chip: str, size: int, kernel: str, config: str) -> tuple[bool, str]:
+        shape = f"M={size} N={size} K={size}"
+        row = model_rows.Row(
+            "x-1", chip, "gemm", shape, "fp16", kernel, config, 1.0, "us", "exact", model_rows.named_numbers(shape)
+        )
+        one = model.judged(row)
+        return one.predicted is not None, one.reason
+
+    for chip, kernel, config in (("H100", "Triton tutorial 03", remark), ("MI300X", "TLX gfx942 mm", "")):
+        assert judged(chip, 1024, kernel, config) == (False, model_rows.HOST_TIMED)
+        assert judged(chip, 4096, kernel, config) == (True, "")
+
+
+def test_numbers_of_a_row_are_read_whatever_stands_beside_them(scripts: None) -> None:
+    numbers = importlib.import_module("model_rows").named_numbers
+    assert numbers("torch=2.1.0 M=4096. N=2^31 K=.5 splitK=-1 L=. W=-") == {
+        "torch": 2.1, "M": 4096, "N": 2**31, "K": 0.5, "splitK": -1,
+    }
+    assert numbers("N=10^400") == {"N": float("inf")}
+
+
 def test_every_row_is_on_the_page_with_its_prediction_or_the_reason(scripts: None, tmp_path: Path) -> None:
     model, model_page, model_rows = (importlib.import_module(module) for module in ("model", "model_page", "model_rows"))
     chips = ("A100-80GB", "a chip of nobody's")

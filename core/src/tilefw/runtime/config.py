@@ -211,6 +211,8 @@ def parse_checks(checks: str | Iterable[str]) -> frozenset[str]:
 
 
 def _words(checks: str | Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(checks, str | Iterable):
+        raise UsageError(f"checks are names, not {checks!r}", code="TFW0901", help="`all` names every check, `none` no check")
     words = checks.split(",") if isinstance(checks, str) else checks
     named = filter(None, (str(word).strip() for word in words))
     return tuple(word if ":" in word else word.replace("-", "_") for word in named)
