@@ -14,6 +14,7 @@ from tilefw.tile.reference.asynchronous_accesses import ENGINES, AsynchronousAcc
 from tilefw.tile.reference.findings import FindingCollector
 from tilefw.tile.reference.memory import SLOT_BITS, RefBuffer, RefMemory
 from tilefw.tile.reference.ordering import Ordering
+from tilefw.tile.reference.rounds import rounds
 from tilefw.tile.reference.value import Array, EvaluatedValue, either, some
 
 Name = Callable[[int], tuple[int, int, int]]  # a program's place in the grid
@@ -79,8 +80,9 @@ class BufferAccess:
             self._scatter(op, buffer, at, chosen, value, unsure, dtype, programs)
         for buffer, chosen in self.doubtful(op, address, at, active, unsure, dtype, programs):
             buffer.view(dtype)
-            index = index_of(at, buffer, dtype)[chosen]
-            self.put(buffer, index, perhaps_kept(select_elements(value, chosen, shape), buffer, index, dtype))
+            index, new = index_of(at, buffer, dtype)[chosen], select_elements(value, chosen, shape)
+            for turn in rounds(index):
+                self.doubt(buffer, index[turn], new.apply(lambda part, turn=turn: part[turn]), dtype)
 
     def doubtful(
         self, op: Operation, address: EvaluatedValue, at: Array, active: Array | None, unsure: Array | None, dtype: DType,
@@ -300,6 +302,13 @@ class BufferAccess:
         if buffer.initialised is not None:
             buffer.initialised[index] = True
 
+    def doubt(self, buffer: RefBuffer, index: Array, new: EvaluatedValue, dtype: DType) -> None:
+        """Elements, each at most once, that may become `new` and do not here: they are as initialised as before."""
+        initialised = None if buffer.initialised is None else buffer.initialised[index]
+        self.put(buffer, index, perhaps_kept(new, buffer, index, dtype))
+        if buffer.initialised is not None:
+            buffer.initialised[index] = initialised
+
 
 def index_of(at: Array, buffer: RefBuffer, dtype: DType) -> Array:
     """Element numbers in the buffer; element sizes are powers of two."""
@@ -316,12 +325,15 @@ def select_elements(value: EvaluatedValue, chosen: Array, shape: tuple[int, ...]
 
 
 def perhaps(new: EvaluatedValue, buffer: RefBuffer, index: Array, unsure: Array, dtype: DType) -> EvaluatedValue:
-    """Elements that may keep what they held: the interval over both."""
+    """Elements that may keep what they held, which is anything where nothing was written: the interval over both."""
+    bare = None if buffer.initialised is None else some(unsure & ~buffer.initialised[index])
     if not dtype.is_float:
-        return EvaluatedValue(new.x, None, either(new.free, some(unsure & (buffer.x[index] != new.x))))
+        unknown = buffer.x[index] != new.x
+        unknown = unknown if buffer.free is None else unknown | buffer.free[index]
+        return EvaluatedValue(new.x, None, either(either(new.free, bare), some(unsure & unknown)))
     old_err = 0.0 if buffer.err is None else buffer.err[index]
     distance = np.abs(buffer.x[index] - new.x) + old_err + (0.0 if new.err is None else new.err)
-    distance = np.where(np.isnan(distance), np.inf, distance)
+    distance = np.where(np.isnan(distance) if bare is None else np.isnan(distance) | bare, np.inf, distance)
     err = np.where(unsure, distance, 0.0 if new.err is None else new.err)
     return EvaluatedValue(new.x, err, either(new.free, some(unsure & (err > 0))))
 
@@ -329,8 +341,7 @@ def perhaps(new: EvaluatedValue, buffer: RefBuffer, index: Array, unsure: Array,
 def perhaps_kept(new: EvaluatedValue, buffer: RefBuffer, index: Array, dtype: DType) -> EvaluatedValue:
     """What elements hold that may become `new`: their own numbers, the interval over both."""
     both = perhaps(new, buffer, index, np.ones(index.shape, np.bool_), dtype)
-    free = None if buffer.free is None else buffer.free[index]
-    return EvaluatedValue(buffer.x[index], both.err, either(both.free, free))
+    return EvaluatedValue(buffer.x[index], both.err, both.free)
 
 
 def anything(shape: tuple[int, ...], dtype: DType) -> EvaluatedValue:

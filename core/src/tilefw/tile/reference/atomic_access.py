@@ -6,8 +6,6 @@ too. The old values that an atomic gives are those of that order as well: what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tilefw.api.dtypes import DType
@@ -16,11 +14,12 @@ from tilefw.tile.dialect import atomic_ops
 from tilefw.tile.dialect.multicast_op import MulticastOp
 from tilefw.tile.elementwise import ROWS
 from tilefw.tile.elementwise import meaning as m
-from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, perhaps_kept, select_elements
+from tilefw.tile.reference.access import BufferAccess, anything, freed, index_of, overlay, perhaps, select_elements
 from tilefw.tile.reference.evaluate import evaluate, select
 from tilefw.tile.reference.memory import RefBuffer
 from tilefw.tile.reference.memory_sums import ElementSums
 from tilefw.tile.reference.ordering import REACH
+from tilefw.tile.reference.rounds import rounds
 from tilefw.tile.reference.value import Array, EvaluatedValue, either, settle, some
 
 # Kinds of tile IR on integers: the row of the elementwise table that they compute.
@@ -45,14 +44,21 @@ def atomic(
     access.atomics += 1
     access.check_address(op, address, active, programs)
     found: EvaluatedValue | None = None
+    doubtful = [
+        _OnBuffer(access, op, buffer, at, chosen, dtype, programs)
+        for buffer, chosen in access.doubtful(op, address, at, active, unsure, dtype, programs)
+    ]
+    for part in doubtful:  # before the others, which find what it leaves
+        part.doubt(operands)
     for buffer, chosen in access.buffers(op, at, active, dtype, programs):
         if buffer.readonly:
             access.report(op, "readonly", chosen, at, programs, f"atomic access to {buffer.label}, which is read-only", buffer)
             continue
-        part = _OnBuffer(access, op, buffer, at, chosen, dtype, programs).run(operands, unsure)
-        found = part if found is None else overlay(found, part, chosen)
-    for buffer, chosen in access.doubtful(op, address, at, active, unsure, dtype, programs):
-        _OnBuffer(access, op, buffer, at, chosen, dtype, programs).doubt(operands)
+        old = _OnBuffer(access, op, buffer, at, chosen, dtype, programs).run(operands, unsure)
+        found = old if found is None else overlay(found, old, chosen)
+    if isinstance(op, atomic_ops.AtomicCasOp) or op.kind == "xchg":  # which leave what the last of them wrote
+        for part in doubtful:
+            part.doubt(operands)
     found = found or anything(shape, dtype)
     given = active if unsure is None else active & ~unsure
     return freed(found, ~given) if not given.all() else found
@@ -82,7 +88,7 @@ class _OnBuffer:
         doubtful = None if unsure is None else unsure[self.chosen]
         old = self._read(self.index)
         changed = np.zeros(self.index.shape, np.bool_)
-        for chosen_round in _rounds(self.index):
+        for chosen_round in rounds(self.index):
             before = self._read(self.index[chosen_round])
             _put_part(old, chosen_round, before)
             after, writes = self._changed(
@@ -99,13 +105,13 @@ class _OnBuffer:
     def doubt(self, operands: list[EvaluatedValue]) -> None:
         """Widen what is known of elements that the atomic may change, and does not here."""
         values = [select_elements(operand, self.chosen, self.at.shape) for operand in operands]
-        for chosen_round in _rounds(self.index):
+        for chosen_round in rounds(self.index):
             index = self.index[chosen_round]
             before = self._read(index)
             after, _ = self._changed(
                 before, [value.apply(lambda part, chosen_round=chosen_round: part[chosen_round]) for value in values], chosen_round
             )
-            self.access.put(self.buffer, index, perhaps_kept(after, self.buffer, index, self.dtype))
+            self.access.doubt(self.buffer, index, after, self.dtype)
 
     @property
     def _is_sum(self) -> bool:
@@ -201,22 +207,6 @@ class _OnBuffer:
                 (ordering.release if self.op.releases else ordering.publish)(program, addresses[changed], self.reach)
             return
         ordering.wrote(self.buffer.recorded(), written, self.owner[changed], self.reach)
-
-
-def _rounds(index: Array) -> Iterator[Array]:
-    """The positions in `index`, divided into rounds. A round has no element twice; accesses of one element keep their order."""
-    order = np.argsort(index, kind="stable")
-    ordered = index[order]
-    positions = np.arange(index.size)
-    first = np.ones(index.size, np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    if first.all():
-        yield positions
-        return
-    rank = positions - np.maximum.accumulate(np.where(first, positions, 0))
-    by_rank = np.argsort(rank, kind="stable")
-    ends = np.cumsum(np.bincount(rank))[:-1]
-    yield from np.split(order[by_rank], ends)
 
 
 def _put_part(into: EvaluatedValue, where: Array, part: EvaluatedValue) -> None:
