@@ -62,3 +62,11 @@ def test_what_is_installed_stays_as_it_is() -> None:
         assert installed() and sys.modules["triton"] is ours
     finally:
         uninstall()
+
+
+def test_a_file_may_install_and_uninstall_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    leaves = "import tilefw.triton\ntilefw.triton.install()\n" + KERNEL + "\ntilefw.triton.uninstall()\n"
+    (tmp_path / "leaves.py").write_text(leaves)
+    stated = ["--signature", "x_ptr=*fp32", "n=i32", "--constexpr", "BLOCK=64"]
+    assert main(["compile", f"{tmp_path / 'leaves.py'}:grown", "--target", "reference", "--emit", "tile", *stated]) == 0
+    assert not installed()

@@ -47,11 +47,12 @@ def add_stated(parse: Parser) -> None:
 
 def named_function(kernel: str) -> tuple[str, str] | None:
     """File and function of `FILE.py:FUNCTION`, None for what names no Python file; raises UsageError TFW0916 for a file alone."""
-    path, colon, function = kernel.rpartition(":")
-    if colon and path.endswith(".py"):
+    path, _, function = kernel.rpartition(":")
+    if function and path.endswith(".py"):
         return path, function
-    if kernel.endswith(".py"):
-        raise UsageError(f"which function of {kernel}?", code="TFW0916", help=f"write {kernel}:FUNCTION")
+    file = kernel.removesuffix(":")
+    if file.endswith(".py"):
+        raise UsageError(f"which function of {file}?", code="TFW0916", help=f"write {file}:FUNCTION")
     return None
 
 

@@ -70,7 +70,7 @@ class Launcher:
 
         Raises LaunchError for arguments or keywords that do not fit, CompileError for the kernel, CheckError when a check found a
         fault (then nothing is copied back)."""
-        extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
+        extents = self.extents(grid, given)  # before the arguments are read, which the user's function may change
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.launch(given, extents, keywords)
@@ -93,7 +93,7 @@ class Launcher:
 
     def ready(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> Launchable | None:
         """What `launch` would run, ready to be run by somebody else; None where a hook has taken the compilation over."""
-        extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
+        extents = self.extents(grid, given)  # before the arguments are read, which the user's function may change
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.ready(given, extents, keywords)
@@ -110,7 +110,7 @@ class Launcher:
         """What `launch` would take on the chip that a simulator is of; None on a card, and where the target has no estimates."""
         from tilefw.runtime.estimates import Estimates, has_estimates
 
-        extents, site = self._extents(grid, given), self.sites.find(keywords)
+        extents, site = self.extents(grid, given), self.sites.find(keywords)
         if site.executor.device.executor != "sim" or not has_estimates(site.target):
             return None
         launch, values = self._known(site, given)
@@ -119,7 +119,7 @@ class Launcher:
 
     def warm_up(self, given: Sequence[Any], grid: Grid, keywords: Mapping[str, Any]) -> WarmKernel | None:
         """Compile what `launch` would run. An argument that is no array in memory (Triton's MockTensor) has its type alone."""
-        extents = self._extents(grid, given)  # before the arguments are read, which the user's function may change
+        extents = self.extents(grid, given)  # before the arguments are read, which the user's function may change
         site = self.sites.find(keywords)
         if site.debug and not self.kernel.debug:
             return self.kernel.debug_build.launcher.warm_up(given, extents, keywords)
@@ -141,7 +141,8 @@ class Launcher:
         constants = {p.name: data.constexprs[p.name] for p in self.kernel.params if p.is_constexpr and p.name in data.constexprs}
         return self._kept(known.made(self.sites.process).compiled.artifact, data.options, constants)
 
-    def _extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
+    def extents(self, grid: Grid, given: Sequence[Any]) -> tuple[int, int, int]:
+        """A launch's grid as three extents; a function of the arguments is asked."""
         return grid_of(grid(self._by_name(given)) if callable(grid) else grid)
 
     def _by_name(self, given: Sequence[Any]) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def in_tritons_place() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if finder in sys.meta_path:  # which `uninstall` in the block has taken out
+            sys.meta_path.remove(finder)
         _taken_out()
         sys.modules.update(before)
         if not waited:

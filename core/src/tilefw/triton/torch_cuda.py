@@ -63,6 +63,9 @@ class HostStream:
     def query(self) -> bool:
         return True
 
+    def is_capturing(self) -> bool:
+        return torch_graphs.capturing()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostStream)
 
