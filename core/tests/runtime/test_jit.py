@@ -526,5 +526,7 @@ def test_a_launch_goes_through_a_run_that_the_program_has_put_in_place(
     Traced(kernel.fn)[(2,)](X, 1, 1.0, BLOCK=8, target="reference")
     monkeypatch.setattr(JITFunction, "run", wrapped)
     kernel[(3,)](X, 1, 1.0, BLOCK=8, target="reference")
-    assert seen == [("subclass", (2,), False), ("class", (3,), False)]
-    assert len(launches) == 2
+    tilefw.autotune([tilefw.Config({"BLOCK": 8})], key=[])(kernel)[(4,)](X, 1, 1.0, target="reference")
+    tilefw.heuristics({"BLOCK": lambda _: 8})(kernel)[(5,)](X, 1, 1.0, target="reference")
+    assert seen == [("subclass", (2,), False), *(("class", (grid,), False) for grid in (3, 4, 5))]
+    assert len(launches) == 4

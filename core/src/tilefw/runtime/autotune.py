@@ -357,7 +357,7 @@ class Autotuner:
 
     def _launch(self, config: Config, args: tuple[Any, ...], grid: Any, keywords: dict[str, Any]) -> Any:
         self._prepare(config, keywords)
-        return self.fn.run(*args, grid=grid, **keywords, **config.all_kwargs())
+        return self.fn.run(*args, grid=grid, **{"warmup": False, **keywords}, **config.all_kwargs())
 
     def _prepare(self, config: Config, keywords: dict[str, Any]) -> None:
         if config.pre_hook is not None:

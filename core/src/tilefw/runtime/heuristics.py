@@ -35,7 +35,7 @@ class Heuristics:
 
     def run(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Launch with each heuristic's value, computed in order from all arguments given so far."""
-        return self.fn.run(*args, grid=grid, **self._completed(args, keywords))
+        return self.fn.run(*args, grid=grid, **{"warmup": False, **self._completed(args, keywords)})
 
     def warmup(self, *args: Any, grid: Any, **keywords: Any) -> Any:
         """Compile for such a launch; see JITFunction.warmup."""
