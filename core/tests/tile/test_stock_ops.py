@@ -82,3 +82,12 @@ def test_what_is_wrong_is_refused(spoil) -> None:
 
 def test_a_return_that_is_not_last_is_left_to_xdsl() -> None:
     assert not plainly_right(_returning_early(*_parts()), ())
+
+
+@pytest.mark.parametrize("branches", [
+    "{ scf.yield %y : f32 } else { scf.yield %x : i32 }", "{ scf.yield %x : i32 } else { scf.yield %x, %x : i32, i32 }",
+    "{ scf.yield %x : i32 }",
+])
+def test_branches_yield_what_the_op_gives(branches: str) -> None:
+    with pytest.raises(IRError, match=r"a branch of scf\.if yields"):
+        text.parse(f"func.func @k(%c: i1, %x: i32, %y: f32) {{\n  %r = scf.if %c -> (i32) {branches}\n  func.return\n}}\n")

@@ -71,8 +71,8 @@ class HostGraph:
 
 @contextmanager
 def graph(
-    cuda_graph: HostGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global", enable_annotations: bool = False,
-    check_input_liveness: bool = False,
+    cuda_graph: HostGraph, pool: Any = None, stream: Any = None, capture_error_mode: str = "global",
+    enable_annotations: bool = False, check_input_liveness: bool = False,
 ) -> Iterator[None]:
     """`torch.cuda.graph`: capture what the block does. Its inputs live as long as the graph, so none needs to be looked after."""
     cuda_graph.capture_begin(pool, capture_error_mode)

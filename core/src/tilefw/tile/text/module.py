@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.scf import WhileOp
+from xdsl.dialects.scf import IfOp, WhileOp
 from xdsl.ir import Block, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
@@ -94,8 +94,21 @@ def _verify_op(op: Operation, visible: set[SSAValue]) -> None:
     if not visible.issuperset(op._operands):
         index = next(index for index, operand in enumerate(op.operands) if operand not in visible)
         raise IRError(f"operand {index} of {op.name} is used before or outside where it is defined", "TFW0402", place_of(op))
+    if op.__class__ is IfOp:
+        _verify_branches(op)
     for region in op.regions:
         _verify_region(region, visible)
+
+
+def _verify_branches(op: Operation) -> None:
+    """Both branches give what the op does: xDSL compares that of loops alone."""
+    wanted = op.result_types
+    for region in op.regions:
+        last = None if region.last_block is None else region.last_block.last_op
+        given = () if last is None else last.operand_types
+        if tuple(given) != tuple(wanted):
+            yielded, results = (", ".join(map(str, types)) or "nothing" for types in (given, wanted))
+            raise IRError(f"a branch of {op.name} yields {yielded}, and its results are {results}", "TFW0402", place_of(last or op))
 
 
 def _verify_region(region: Region, visible: set[SSAValue]) -> None:

@@ -51,7 +51,7 @@ def _return(op: ReturnOp) -> bool:
 
 
 def _yield(op: Operation) -> bool:
-    """Whether it ends a loop or a branch: no more is asked of it, as these compare what they are handed."""
+    """Whether it ends a loop or a branch: what these are handed is compared where they are verified."""
     lone = not (op.results or op.regions or op.properties or op._successors) and op.next_op is None
     return lone and op.parent_op().__class__ in _YIELDED_TO
 
