@@ -96,7 +96,9 @@ class HalfPicture(Picture):
 
     def forward(self, x):
         x = x.half()
-        return super().forward(x), (x + 0.1).cumsum(-1), x == 0.1, x.clamp(max=0.3).amax(-1), x.softmax(-1) * 0.1, torch.cat([x, x])
+        rests = (x * 1000) % 0.7, torch.fmod(x * 1000, 0.7)
+        bounds = x == 0.1, x.clamp(max=0.3).amax(-1)
+        return super().forward(x), (x + 0.1).cumsum(-1), *bounds, *rests, x.softmax(-1) * 0.1, torch.cat([x, x])
 
 
 class ShortSentence(Sentence):
@@ -119,13 +121,14 @@ class Measures(nn.Module):
     def forward(self, x):
         norms = [torch.linalg.vector_norm(x, order, -1) for order in (0, 1, 2, 3, float("inf"), float("-inf"))]
         sides = torch.histc(x, 4, -1, 1), torch.cdist(x, x.flip(0) + 1), x.T.contiguous().T.as_strided((2, 3), (3, 1), 2)
+        ends_of_parts = torch.histc(torch.arange(-100, 101) / 100, 7, -0.7, 0.7)
         picture = x.reshape(1, 2, 3, 3)
         raised = self.norm(self.apart(self.up(picture)))
         block = raised[:, None, :, :6, :6].contiguous()
         pools = nn.functional.max_pool3d(block, (1, 2, 2), padding=(0, 1, 1)), nn.functional.avg_pool3d(block, 2)
         ends = torch.tensor([1, 1, 3], dtype=torch.int32)
         runs = torch._grouped_mm(nn.functional.pad(x, (0, 2)).bfloat16(), self.experts.bfloat16(), ends).float()
-        return *norms, *sides, raised, *pools, nn.functional.adaptive_max_pool2d(block[0], 4), runs, None
+        return *norms, *sides, ends_of_parts, raised, *pools, nn.functional.adaptive_max_pool2d(block[0], 4), runs, None
 
 
 def _program(model, *inputs):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import inf, prod
 
 from tilefw.graph.builder import GraphValue, ModuleBuilder, shape_of
+from tilefw.kernels.formats import array_dtype
 from tilefw_torch.exported_ops import Axes, cast, reduced
 from tilefw_torch.exported_tensor import ExportedTensor, Rule, in_float32
 
@@ -43,7 +44,10 @@ def _histogram(
         raise NotImplementedError("histc whose range is that of its elements")
     count = prod(shape_of(x))
     held = cast(b, b.reshape(x, (1, count)), out.dtype)
-    place = b.map("floor", b.map("mulf", b.map("div_rn", b.map("subf", held, least), most - least), float(bins)))
+    # As PyTorch has it (HistogramKernel.cpp, SummaryOps.cu): where a part ends follows from what is rounded.
+    kind = array_dtype(out.dtype).type
+    width = float(kind(most) - kind(least))
+    place = b.map("floor", b.map("div_rn", b.map("mulf", b.map("subf", held, least), float(bins)), width))
     last = b.map("select", b.map("eqf", place, float(bins)), b.full(bins - 1, place), place)
     inside = b.map("andi", b.map("gef", held, least), b.map("lef", held, most))
     own = b.map("eqf", b.cast(b.iota((bins, 1), 0), out.dtype), last)

@@ -44,6 +44,15 @@ def _apart(b: ModuleBuilder, rest: GraphValue, divisor: GraphValue) -> GraphValu
     return b.map("andi", b.map(other, rest, 0), b.map("xori", b.map(less, rest, 0), b.map(less, divisor, 0)))
 
 
+def _rounded_first(rule: Rule) -> Rule:
+    """The rule with numbers as elements of the result's type: PyTorch computes remainders by 0.7 by what float16 has for it."""
+
+    def computed(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any) -> GraphValue:
+        return rule(b, out, as_tensor(b, left, out), as_tensor(b, right, out))
+
+    return computed
+
+
 def _remainder(b: ModuleBuilder, out: ExportedTensor, left: Any, right: Any) -> GraphValue:
     """With the sign of the divisor."""
     rest, c = _rest(b, out, left, right), as_tensor(b, right, out)
@@ -81,9 +90,15 @@ def _common_logarithm(b: ModuleBuilder, out: ExportedTensor, x: GraphValue) -> G
     return b.map("mulf", b.map("log", cast(b, x, out.dtype)), 1 / log(10))
 
 
-RULES: Mapping[str, Rule] = in_float32({
-    "div.Tensor_mode": _quotient, "div.Scalar_mode": _quotient, "remainder.Tensor": _remainder, "remainder.Scalar": _remainder,
-    "remainder.Scalar_Tensor": _remainder, "fmod.Tensor": _rest, "fmod.Scalar": _rest, "isnan.default": _is_nan,
-    "isinf.default": _is_infinite, "sign.default": _sign, "pow.Scalar": _power_of,
-    "log2.default": lambda b, out, x: b.map("log2", cast(b, x, out.dtype)), "log10.default": _common_logarithm,
-})
+_REMAINDERS: Mapping[str, Rule] = {
+    "remainder.Tensor": _remainder, "remainder.Scalar": _remainder, "remainder.Scalar_Tensor": _remainder, "fmod.Tensor": _rest,
+    "fmod.Scalar": _rest,
+}
+RULES: Mapping[str, Rule] = {
+    **in_float32({
+        "div.Tensor_mode": _quotient, "div.Scalar_mode": _quotient, "isnan.default": _is_nan, "isinf.default": _is_infinite,
+        "sign.default": _sign, "pow.Scalar": _power_of, "log2.default": lambda b, out, x: b.map("log2", cast(b, x, out.dtype)),
+        "log10.default": _common_logarithm,
+    }),
+    **{name: _rounded_first(rule) for name, rule in in_float32(_REMAINDERS).items()},
+}
