@@ -190,7 +190,8 @@ def test_what_a_program_changes_is_given_to_a_run_and_given_back():
             found = session.run({"x": x.numpy(), **held})
             due = model(x, last)
             held = {name: found.pop(name) for name in held}
-            np.testing.assert_array_equal(*found.values(), due)
+            (computed,) = found.values()
+            np.testing.assert_array_equal(computed, due)
             np.testing.assert_array_equal(held["inner.total"], model.inner.total)
             np.testing.assert_array_equal(held["last"], last)
 
