@@ -50,7 +50,7 @@ class CopyDescriptor:
         if below:
             raise LaunchError(
                 f"an array of {kernel} has blocks before its beginning, which its copy engine does not read", code="TFW0357",
-                note=f"{below[0]} is what programs are divided by",
+                note=f"an argument that tells where blocks begin, a size or a divisor, is {below[0]}",
             )
         sizes = tuple(min(_number(size, args), _MOST) for size in self.sizes)
         strides = tuple(_number(stride, args) * self.element_bytes for stride in self.strides)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from isa import hopper
 from isa.machine import run
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
@@ -410,3 +411,20 @@ def test_groups_may_be_told_from_the_lane_alone(value: str) -> None:
         for lane in group:
             assert summed[:, lane].tolist() == [int(wave[list(group)].sum()) for wave in held]
             assert matched[:, lane].tolist() == [sum(1 << other for other in group if wave[other] == wave[lane]) for wave in held]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"), [("0xFFFF", "0xFFFF0000", set()), ("-1", "-1", {"TFW0803"})], ids=["halves", "all lanes"]
+)
+@pytest.mark.parametrize("operation", ["redux.sync.add.u32", "match.any.sync.b32"])
+def test_lanes_without_a_value_count_in_their_own_group_alone(operation: str, first: str, second: str, found: set[str]) -> None:
+    """The first half of a warp has nothing in shared memory; a branch of the other half takes what it has computed."""
+    body = f"""
+        setp.lt.u32 %p1, %r0, 16; selp.b32 %r4, {first}, {second}, %p1; shl.b32 %r3, %r0, 2; add.u32 %r3, %r3, %r1;
+        @!%p1 st.shared.u32 [%r3], %r0;
+        ld.shared.u32 %r5, [%r3]; {operation} %r10, %r5, %r4; setp.gt.u32 %p3, %r10, 5;
+        @%p1 ret;
+        @%p3 st.global.u32 [%d0], 1;
+    """
+    findings = hopper.run(body, [np.zeros(1, np.uint32)])[1]
+    assert {finding.code for finding in findings} == found

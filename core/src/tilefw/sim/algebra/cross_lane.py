@@ -120,6 +120,10 @@ class CrossLanes(Algebra):
         """By lane, and then by lane, whether the second is in the mask of the first."""
         return ((members[..., None] >> np.arange(self.wave_size, dtype=_WORD)) & _WORD(1)).astype(np.bool_)
 
+    def in_some_member(self, p: Array, members: Array) -> Array:
+        """Whether a predicate holds in some acting lane of each lane's mask."""
+        return np.asarray((self._each_ones(members) & (p & self._acting())[..., None, :]).any(axis=3))
+
     def match(self, a: Array, members: Array) -> Array:
         inside = self._in_members(members)
         value = np.broadcast_to(a, np.broadcast_shapes(a.shape, inside.shape))

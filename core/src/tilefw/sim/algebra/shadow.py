@@ -86,13 +86,15 @@ class ShadowLanes:
             where = np.zeros((1, 1, 1), dtype=np.bool_)
             for mark in marks:
                 where = where | mark
-            return _poisoned(result, self._across(name, where))
+            return _poisoned(result, self._across(name, where, operands))
 
         return call
 
-    def _across(self, name: str, where: Array) -> Array:
-        """Primitives that mix lanes spread poison over the wave."""
-        if name in ("wave_reduce", "match", "sparse_matrix_multiply"):
+    def _across(self, name: str, where: Array, operands: Sequence[Any]) -> Array:
+        """Primitives that mix lanes spread poison over the wave, or over those of each lane's mask, the last operand."""
+        if name in ("wave_reduce", "match"):
+            return where | self.base.in_some_member(where, _unpair(operands[-1]))
+        if name == "sparse_matrix_multiply":
             if self.base.mask is not None:
                 where = where & self.base.mask
             return np.asarray(where.any(axis=2, keepdims=True))
