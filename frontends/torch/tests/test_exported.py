@@ -209,6 +209,29 @@ class _Counting(nn.Module):
         return change * self.inner.total
 
 
+def test_buffers_and_weights_may_have_the_names_of_arguments():
+    program = torch.export.export(_Namesakes(), (torch.zeros(2), torch.zeros(2)))
+    plan = tilefw_torch.export(program, "reference")
+    assert list(plan.inputs) == ["b_x", "x", "y"]
+    held = {name: np.full(2, number, np.float32) for number, name in enumerate(plan.inputs, 3)}
+    with Session(plan) as session:
+        found = session.run(held)
+    assert [one[0] for one in found.values()] == [3 + 4, 5 + 2, 7 * 4 + 7]
+    assert list(found)[:2] == ["b_x", "y"]
+
+
+class _Namesakes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("x", torch.zeros(2))
+        self.y = nn.Parameter(torch.full((2,), 2.0))
+
+    def forward(self, x, y):
+        self.x.add_(x)
+        y.add_(self.y)
+        return self.x * x + y
+
+
 class _Placed(nn.Module):
     """One use of an index that picks three of six rows."""
 

@@ -121,11 +121,13 @@ class _ProgramReading:
     made: ModuleBuilder = field(default_factory=ModuleBuilder)
     values: dict[Node, Any] = field(default_factory=dict)
     rules: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    buffers: Mapping[str, str] = field(default_factory=dict)
 
     def graph(self, choice: FusionChoice) -> KernelGraph:
         self.rules = {**_RULES, **_BY_MEMORY, **RankCollectives(self.made, 1 + len(self.others)).rules}
         nodes = [node for node in self.program.graph.nodes if node.target not in _SAID]
         self._require_rules(nodes)
+        self.buffers = self._changed_buffers()
         given = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         for node in nodes:
             if node.op == "placeholder":
@@ -143,10 +145,10 @@ class _ProgramReading:
             raise UnsupportedError(f"no kernel is written for {', '.join([*missing, *others])}", code="TFW0992")
 
     def _placeholder(self, node: Node, spec: Any) -> None:
-        if spec.kind is InputKind.USER_INPUT or spec.target in self._changed():
+        changed = self.buffers.get(spec.target) if spec.kind is InputKind.BUFFER else None
+        if changed or spec.kind is InputKind.USER_INPUT:
             fact = _fact(node)
-            name = node.name if spec.kind is InputKind.USER_INPUT else str(spec.target)
-            self.values[node] = self.made.input(name, fact.dtype, fact.shape)
+            self.values[node] = self.made.input(changed or node.name, fact.dtype, fact.shape)
         elif node.users:
             self.values[node] = self._constant(node, spec)
 
@@ -163,9 +165,16 @@ class _ProgramReading:
         every = np.concatenate([array.reshape(fact.shape or (1,)) for array in arrays])
         return self.made.reshape(self.made.part(self.made.constant(every, fact.dtype), 0, len(arrays)), fact.shape)
 
-    def _changed(self) -> set[str | None]:
-        """The buffers and inputs that the program changes: a run is given what they hold, and gives what they hold behind it."""
-        return {spec.target for spec in self.program.graph_signature.output_specs if spec.kind in _CHANGES}
+    def _changed_buffers(self) -> dict[str, str]:
+        """What a plan calls the buffers that the program changes, by the model's names for them: a run is given what they hold, and
+        gives what they hold behind it. Where an argument has the name, the program's own name is taken."""
+        signature = self.program.graph_signature
+        changed = {spec.target for spec in signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION}
+        arguments = {spec.arg.name for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT}
+        return {
+            str(spec.target): str(spec.arg.name if spec.target in arguments else spec.target)
+            for spec in signature.input_specs if spec.kind is InputKind.BUFFER and spec.target in changed
+        }
 
     def _call(self, node: Node) -> Any:
         if node.target is operator.getitem:
@@ -203,6 +212,8 @@ class _ProgramReading:
             if not isinstance(result, Node):
                 raise UnsupportedError(f"output {result} of the program is no tensor that it computes", code="TFW0992")
             name = str(spec.target) if spec.kind in _CHANGES else result.name
+            if spec.kind is OutputKind.BUFFER_MUTATION:
+                name = self.buffers[name]
             while name in names:  # a result that is given twice
                 name += "_again"
             names.add(name)
