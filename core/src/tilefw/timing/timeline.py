@@ -27,7 +27,7 @@ from tilefw.timing.streams import WaveStream
 SHORT = 16
 """Cycles."""
 WHOLE = 50_000
-"""Instructions of all waves that are played one and all."""
+"""The most instructions of all waves that are played without leaving out turns of a loop."""
 EXECUTES = "executes"
 
 
