@@ -40,6 +40,16 @@ def test_machine_code_is_traced_as_its_launch_file_says(capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["cycles"] == 40
 
 
+def test_a_function_of_a_file_is_traced_as_its_launch_is_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(
+        "import tilefw, tilefw.language as tl\n@tilefw.jit\ndef ones(x, B: tl.constexpr):\n    tl.store(x + tl.arange(0, B), 1.0)\n"
+    )
+    stated = ["--signature", "x=*fp32", "--constexpr", "B=64", "--grid", "1", "--extent", "x=256"]
+    assert main(["trace", f"{kernel}:ones", "--target", "spatial-sdm1", *stated]) == 0
+    assert capsys.readouterr().out.startswith("ones on spatial-sdm1 (sim): ")
+
+
 def test_run_tells_the_same_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *SMALL, "--json"]) == 0
     ran = json.loads(capsys.readouterr().out)

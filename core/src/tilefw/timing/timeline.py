@@ -2,7 +2,7 @@
 
     processor_timeline(chip, launch)      of a recorded launch (launch_time.py): the workgroups that one processor holds at first
 
-A wave's row has what it executes, by source line, and what it waits for between. Waits below `SHORT` cycles are drawn as execution:
+A wave's row has what it executes, by source line, and what it waits for between. Waits below `SHORT` cycles are not drawn:
 a dependent instruction's few cycles would cut every line into stretches.
 """
 
