@@ -99,6 +99,17 @@ def short_rows(x, out, ROWS: tl.constexpr, N: tl.constexpr):
 
 
 @tilefw.jit
+def every_other(x, out, A: tl.constexpr, B: tl.constexpr, C: tl.constexpr):
+    at = tl.reshape(tl.arange(0, A * B * C), (A, B, C))
+    values = tl.load(x + at)
+    total = values
+    for _ in range(2):
+        total = tl.flip(total, 2) + values
+    first, second = tl.split(tl.reshape(tl.flip(total, 1), (A * B * C // 2, 2)))
+    tl.store(out + tl.arange(0, A * B * C // 2), tl.flip(second, 0) - first)
+
+
+@tilefw.jit
 def ends(out, begin, end, step, N: tl.constexpr):
     at = tl.arange(0, N)
     count = tl.zeros([N], tl.int32)
@@ -163,6 +174,12 @@ def test_a_tile_across_the_vectors_is_read_whole_vectors_at_a_time() -> None:
 def test_several_short_rows_make_a_vector(rows: int, n: int, dtype: Any) -> None:
     numbers = np.random.default_rng(n).integers(-100, 100, rows * n)
     agree(short_rows, [numbers.astype(dtype), np.zeros(3 * rows * n, dtype)], ROWS=rows, N=n)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((4, 2, 2), np.uint32), ((16, 2, 2), np.float64)])
+def test_what_stands_in_more_than_one_vector_is_read_from_all(shape: tuple[int, int, int], dtype: Any) -> None:
+    numbers = np.arange(int(np.prod(shape))).astype(dtype) ** 2
+    agree(every_other, [numbers, np.zeros(numbers.size // 2, dtype)], **dict(zip("ABC", shape, strict=True)))
 
 
 def test_sorting_permutes_vectors_and_picks_no_single_elements() -> None:
