@@ -12,9 +12,12 @@ from tilefw.cli.main import main
 from tilefw.triton.importing import in_tritons_place, install, installed, uninstall
 
 KERNEL = '''
+import sys
 import triton
 from triton import language as tl
 from triton.language.extra import libdevice
+
+sys.path.insert(0, "elsewhere")
 
 @triton.jit
 def grown(x_ptr, n, BLOCK: tl.constexpr):
@@ -30,9 +33,10 @@ def kernel(tmp_path: Path) -> str:
 
 
 def test_a_kernel_of_tritons_is_compiled_from_its_file(kernel: str, capsys: pytest.CaptureFixture[str]) -> None:
-    stated = ["--signature", "x_ptr=*fp32", "n=i32", "--constexpr", "BLOCK=64"]
+    stated, path = ["--signature", "x_ptr=*fp32", "n=i32", "--constexpr", "BLOCK=64"], [*sys.path]
     assert main(["compile", kernel, "--target", "reference", "--emit", "tile", *stated]) == 0
     assert "tile.exp" in capsys.readouterr().out
+    assert sys.path == path, "what the file puts there is the file's own"
 
 
 def test_what_stood_in_tritons_place_stands_there_again() -> None:

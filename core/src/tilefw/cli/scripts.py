@@ -39,6 +39,7 @@ def function(path: str, name: str) -> Any:
     _readable(path)
     from tilefw.triton.importing import in_tritons_place
 
+    before = [*sys.path]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         with in_tritons_place():
@@ -48,7 +49,7 @@ def function(path: str, name: str) -> Any:
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path} does not run as Python: {type(error).__name__}: {error}", code="TFW0916") from None
     finally:
-        del sys.path[0]
+        sys.path[:] = before
     if name not in namespace:
         kernels = [n for n, value in namespace.items() if hasattr(value, "cache_key_source")]
         raise UsageError(f"{path} has no '{name}'", code="TFW0916", help=suggest(name, kernels, what="kernels"))
