@@ -11,10 +11,16 @@ import tilefw.triton
 
 
 @pytest.fixture
-def installed() -> Iterator[None]:
-    """tilefw in Triton's place for one test; Triton, where another test imported it, comes back."""
+def free_place() -> Iterator[None]:
+    """Nobody is in Triton's place for one test. Triton, where another test imported it, comes back: a process loads it once."""
     kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "triton"}
+    yield
+    sys.modules.update(kept)
+
+
+@pytest.fixture
+def installed(free_place: None) -> Iterator[None]:
+    """tilefw in Triton's place for one test."""
     tilefw.triton.install()
     yield
     tilefw.triton.uninstall()
-    sys.modules.update(kept)

@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 from tilefw.cli.main import main
-from tilefw.triton.importing import in_tritons_place, install, installed, uninstall
+from tilefw.triton import importing
+from tilefw.triton.importing import in_tritons_place
 
 KERNEL = '''
 import sys
@@ -39,33 +40,21 @@ def test_a_kernel_of_tritons_is_compiled_from_its_file(kernel: str, capsys: pyte
     assert sys.path == path, "what the file puts there is the file's own"
 
 
-def test_what_stood_in_tritons_place_stands_there_again() -> None:
-    if installed():
-        uninstall()
-    before = {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "triton"}
+def test_what_stood_in_tritons_place_stands_there_again(free_place: None) -> None:
     theirs = sys.modules["triton"] = ModuleType("triton")
-    try:
-        with in_tritons_place():
-            import triton
+    with in_tritons_place():
+        import triton
 
-            assert triton is not theirs and triton.cdiv(5, 2) == 3
-        assert sys.modules["triton"] is theirs and "triton.language" not in sys.modules
-        assert not installed()
-    finally:
-        del sys.modules["triton"]
-        sys.modules.update(before)
+        assert triton is not theirs and triton.cdiv(5, 2) == 3
+    assert sys.modules.pop("triton") is theirs and "triton.language" not in sys.modules
+    assert not importing.installed()
 
 
-def test_what_is_installed_stays_as_it_is() -> None:
-    sys.modules.pop("triton", None)
-    install()
-    try:
-        ours = sys.modules["triton"]
-        with in_tritons_place():
-            assert sys.modules["triton"] is ours
-        assert installed() and sys.modules["triton"] is ours
-    finally:
-        uninstall()
+def test_what_is_installed_stays_as_it_is(installed: None) -> None:
+    ours = sys.modules["triton"]
+    with in_tritons_place():
+        assert sys.modules["triton"] is ours
+    assert importing.installed() and sys.modules["triton"] is ours
 
 
 def test_a_file_may_install_and_uninstall_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,4 +62,4 @@ def test_a_file_may_install_and_uninstall_by_itself(tmp_path: Path, capsys: pyte
     (tmp_path / "leaves.py").write_text(leaves)
     stated = ["--signature", "x_ptr=*fp32", "n=i32", "--constexpr", "BLOCK=64"]
     assert main(["compile", f"{tmp_path / 'leaves.py'}:grown", "--target", "reference", "--emit", "tile", *stated]) == 0
-    assert not installed()
+    assert not importing.installed()
