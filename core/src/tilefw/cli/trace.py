@@ -90,13 +90,12 @@ def _of_library(args: argparse.Namespace) -> _Traced:
     from tilefw.cli.arguments import keywords
     from tilefw.kernels.launchable import launchable
     from tilefw.kernels.spec import load
-    from tilefw.kernels.traced import traced
 
-    spec, given = load(args.kernel), dict(args.param)
+    spec = load(args.kernel)
     target, resolved = _chosen(args)
-    if _is_modelled(target):
-        return _of_launch(launchable(spec, given, target, resolved, keywords(args), assemble=True))
-    return _of_result(traced(spec, given, args.target, keywords=keywords(args), **execution(args)))
+    # The model wants to know registers, which only assembled code tells; an executor is asked what it wants.
+    assemble = True if _is_modelled(target) else None
+    return _of_launch(launchable(spec, dict(args.param), target, resolved, keywords(args), assemble))
 
 
 def _of_function(args: argparse.Namespace, path: str, name: str) -> _Traced:
@@ -164,11 +163,9 @@ def _of_launch(made: Launchable) -> _Traced:
         recording = record(made)
         timeline, utilisation = timeline_of(recording)
         return _Traced(made.name, made.target.name, MODEL, made.grid, timeline, utilisation, recording.notes)
-    from tilefw.runtime.launch import execute
+    from tilefw.runtime.launch import with_timeline
 
-    return _of_result(execute(
-        made.target, made.resolved, made.compiled, made.entry, made.grid, made.args, made.name, timeline=True
-    ))
+    return _of_result(with_timeline(made))
 
 
 def _of_result(result: LaunchResult) -> _Traced:

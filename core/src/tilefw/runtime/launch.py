@@ -137,6 +137,14 @@ def execute(
     return result
 
 
+def with_timeline(made: Launchable) -> LaunchResult:
+    """Make a launch that is ready for its timeline alone: its result is not judged. Raises as `execute`."""
+    return execute(
+        made.target, made.resolved, made.compiled, made.entry, made.grid, made.args, made.name, made.block, made.dynamic_shared,
+        timeline=True,
+    )
+
+
 def run_at(
     site: LaunchSite, compiled: compiler.CompiledArtifact, entry: Entry, grid: tuple[int, int, int], args: list[Bound], kernel: str,
     warnings: tuple[Finding, ...], prints: bool,

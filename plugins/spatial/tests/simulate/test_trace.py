@@ -7,8 +7,11 @@ from dataclasses import replace
 import numpy as np
 from hand_made import MACHINE, allocation, matrix, program, run
 
+from tilefw.kernels.launchable import launchable
 from tilefw.kernels.spec import load
-from tilefw.kernels.traced import traced
+from tilefw.runtime import config
+from tilefw.runtime.launch import with_timeline
+from tilefw.runtime.plugins.loader import find_target
 from tilefw_spatial.program import HostTensor, QueueInst, SpatialProgram
 from tilefw_spatial.simulate.trace import ALL_KINDS, timeline
 from tilefw_spatial.simulate.utilisation import UNITS, occupied, utilisation
@@ -60,7 +63,8 @@ def test_rows_of_groups_and_segments_are_counted_one_by_one() -> None:
 
 
 def test_a_kernels_figures_add_up() -> None:
-    result = traced(load("matmul"), {"m": 40, "n": 50, "k": 170}, "spatial-sdm1")
+    resolved = config.resolve(config.settings("spatial-sdm1"))
+    result = with_timeline(launchable(load("matmul"), {"m": 40, "n": 50, "k": 170}, find_target("spatial-sdm1"), resolved))
     shown, figures = result.timeline, {u.resource: u for u in result.utilisation}
     assert shown is not None and shown.cycles == result.counters["cycles"] == shown.facts["cycles predicted"]
     busy = dict.fromkeys(UNITS, 0)
